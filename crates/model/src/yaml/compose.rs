@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, btree_map::Entry},
     ops::Range,
 };
 
@@ -21,49 +21,50 @@ const MAX_BYTES: usize = 16 << 20;
 
 /// Parses every document of `text`.
 pub fn parse(text: &str) -> ParsedYaml {
-    let mut parsed = ParsedYaml::default();
-    if let Some((offset, c)) = text.char_indices().find(|(_, c)| is_forbidden_char(*c)) {
-        parsed.faults.push(YamlFault::new(texts::CONTROL_CHARACTER, offset..offset + c.len_utf8()));
-        parsed.is_broken = true;
-        return parsed;
-    }
     let options =
         granit_parser::options! { flow_nesting_limit: MAX_DEPTH, block_nesting_limit: MAX_DEPTH };
     let mut composer = Composer {
         events: Parser::new_from_str_with_options(text, options),
         anchors: HashMap::new(),
-        faults: Vec::new(),
-        dropped_ranges: Vec::new(),
+        parsed: ParsedYaml::default(),
         remaining_nodes: MAX_NODES,
         remaining_bytes: MAX_BYTES,
         text,
     };
+    if let Some((offset, c)) = text.char_indices().find(|(_, c)| is_forbidden_char(*c)) {
+        composer.report(texts::CONTROL_CHARACTER, offset..offset + c.len_utf8());
+        composer.parsed.is_broken = true;
+        return composer.parsed;
+    }
     loop {
         match composer.read_document() {
-            Ok(Some(document)) => parsed.documents.push(document),
-            Ok(None) => break,
+            Ok(Some(document)) => composer.parsed.documents.push(document),
+            Ok(None) => return composer.parsed,
             Err(fault) => {
-                parsed.is_broken = true;
+                composer.parsed.is_broken = true;
+                composer.parsed.faults.push(fault);
                 let is_exhausted = composer.remaining_nodes == 0 || composer.remaining_bytes == 0;
-                composer.faults.push(fault);
                 if is_exhausted || !composer.events.proceed_next_document().unwrap_or(false) {
-                    break;
+                    return composer.parsed;
                 }
             }
         }
     }
-    parsed.faults = composer.faults;
-    parsed.dropped_ranges = composer.dropped_ranges;
-    parsed
 }
 
-/// A node with its size, which is the cost of a copy.
-struct CountedNode {
-    node: Node,
-    node_count: usize,
-    byte_count: usize,
+/// The size of a node, which is the cost of a copy.
+#[derive(Clone, Copy)]
+struct NodeSize {
+    nodes: usize,
+    bytes: usize,
     /// The maximum depth of the nested collections in the node.
     depth: usize,
+}
+
+/// A node with its size.
+struct CountedNode {
+    node: Node,
+    size: NodeSize,
 }
 
 /// A node, or a fault that makes the rest of the document unreadable.
@@ -72,14 +73,15 @@ type NodeResult = Result<CountedNode, YamlFault>;
 impl CountedNode {
     /// A collection without its children.
     const fn collection(span: Range<usize>) -> Self {
-        Self { node: Node { data: NodeValue::Null, span }, node_count: 1, byte_count: 0, depth: 1 }
+        let size = NodeSize { nodes: 1, bytes: 0, depth: 1 };
+        Self { node: Node { data: NodeValue::Null, span }, size }
     }
 
     /// Counts a child and returns its node.
     fn add_child(&mut self, child: Self) -> Node {
-        self.node_count += child.node_count;
-        self.byte_count += child.byte_count;
-        self.depth = self.depth.max(child.depth + 1);
+        self.size.nodes += child.size.nodes;
+        self.size.bytes += child.size.bytes;
+        self.size.depth = self.size.depth.max(child.size.depth + 1);
         child.node
     }
 }
@@ -96,8 +98,8 @@ struct ParsedKey<'t> {
 pub(super) struct Composer<'t, I: BorrowedInput<'t>> {
     events: Parser<'t, I>,
     anchors: HashMap<usize, CountedNode>,
-    pub(super) faults: Vec<YamlFault>,
-    dropped_ranges: Vec<Range<usize>>,
+    /// The result so far.
+    parsed: ParsedYaml,
     remaining_nodes: usize,
     remaining_bytes: usize,
     pub(super) text: &'t str,
@@ -132,20 +134,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         if depth > MAX_DEPTH {
             return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
-        let (anchor, counted_node) = match event {
+        let (anchor, CountedNode { node, size }) = match event {
             Event::Alias(id) => return self.expand_alias(id, span, depth),
             Event::Scalar(text, style, anchor, tag) => {
-                let (bytes, data) =
-                    (text.len(), self.read_scalar(text, style, tag.as_deref(), &span));
-                (
-                    anchor,
-                    CountedNode {
-                        node: Node { data, span },
-                        node_count: 1,
-                        byte_count: bytes,
-                        depth: 0,
-                    },
-                )
+                let size = NodeSize { nodes: 1, bytes: text.len(), depth: 0 };
+                let data = self.read_scalar(text, style, tag.as_deref(), &span);
+                (anchor, CountedNode { node: Node { data, span }, size })
             }
             Event::SequenceStart(_, anchor, tag) => {
                 self.check_tag(tag.as_deref(), "seq", &span);
@@ -157,34 +151,25 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             }
             _ => return Err(YamlFault::new(texts::NO_VALUE, span)),
         };
-        let scalar_bytes =
-            if counted_node.node.is_collection() { 0 } else { counted_node.byte_count };
-        self.spend_budget(1, scalar_bytes, &counted_node.node.span)?;
+        self.spend_budget(1, if node.is_collection() { 0 } else { size.bytes }, &node.span)?;
         if anchor != 0 {
             // Count the copy for aliases too, because nested anchors could multiply the copies.
-            self.spend_budget(
-                counted_node.node_count,
-                counted_node.byte_count,
-                &counted_node.node.span,
-            )?;
-            self.anchors
-                .insert(anchor, CountedNode { node: counted_node.node.clone(), ..counted_node });
+            self.spend_budget(size.nodes, size.bytes, &node.span)?;
+            self.anchors.insert(anchor, CountedNode { node: node.clone(), size });
         }
-        Ok(counted_node)
+        Ok(CountedNode { node, size })
     }
 
     fn expand_alias(&mut self, id: usize, span: Range<usize>, depth: usize) -> NodeResult {
-        let Some(target) = self.anchors.get(&id) else {
+        let Some(size) = self.anchors.get(&id).map(|target| target.size) else {
             return Err(YamlFault::new(texts::ALIAS_OF_ITSELF, span));
         };
-        let (node_count, byte_count, target_depth) =
-            (target.node_count, target.byte_count, target.depth);
-        if depth + target_depth > MAX_DEPTH + 1 {
+        if depth + size.depth > MAX_DEPTH + 1 {
             return Err(YamlFault::new(texts::TOO_DEEP, span));
         }
-        self.spend_budget(node_count, byte_count, &span)?;
+        self.spend_budget(size.nodes, size.bytes, &span)?;
         let data = self.anchors[&id].node.data.clone();
-        Ok(CountedNode { node: Node { data, span }, node_count, byte_count, depth: target_depth })
+        Ok(CountedNode { node: Node { data, span }, size })
     }
 
     fn read_list(&mut self, start_span: Range<usize>, depth: usize) -> NodeResult {
@@ -203,17 +188,27 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
 
     fn read_map(&mut self, start_span: Range<usize>, depth: usize) -> NodeResult {
         let mut map = CountedNode::collection(start_span);
-        let (mut entries, mut merged_entries) = (Vec::new(), Vec::new());
-        let dropped_count = self.dropped_ranges.len();
+        let (mut entries, mut merged_entries) = (Vec::new(), Vec::<(MappingKey, Node)>::new());
+        let dropped_count = self.parsed.dropped_ranges.len();
         let mut first_spans: BTreeMap<Cow<'t, str>, Range<usize>> = BTreeMap::new();
         loop {
             let (event, span) = self.next_event()?;
             if matches!(event, Event::MappingEnd) {
-                self.merge_entries(&mut entries, &mut first_spans, merged_entries);
+                // Keys of the mapping take precedence over merged keys, and earlier merged keys
+                // over later merged keys.
+                for (key, value) in merged_entries {
+                    match first_spans.entry(Cow::Owned(key.name.clone())) {
+                        Entry::Occupied(_) => self.parsed.dropped_ranges.push(value.span),
+                        Entry::Vacant(entry) => {
+                            entry.insert(key.span.clone());
+                            entries.push((key, value));
+                        }
+                    }
+                }
                 map.node.span.end = span.end.max(map.node.span.end);
                 // If all keys were dropped, their faults are reported already.
                 let has_only_dropped =
-                    entries.is_empty() && self.dropped_ranges.len() > dropped_count;
+                    entries.is_empty() && self.parsed.dropped_ranges.len() > dropped_count;
                 map.node.data =
                     if has_only_dropped { NodeValue::Unreadable } else { NodeValue::Map(entries) };
                 return Ok(map);
@@ -223,27 +218,24 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             let (event, span) = self.next_event()?;
             let mut value = map.add_child(self.read_node(event, span, depth + 1)?);
             let Some(ParsedKey { name, span, is_merge_key: is_merge }) = key else {
-                self.dropped_ranges.push(key_start..value.span.end.max(key_end));
+                self.parsed.dropped_ranges.push(key_start..value.span.end.max(key_end));
                 continue;
             };
-            map.byte_count += name.len();
+            map.size.bytes += name.len();
             if value.data == NodeValue::Null && self.is_commented_out(key_end) {
-                self.faults.push(YamlFault::new(texts::COMMENTED_OUT, span.clone()));
+                self.report(texts::COMMENTED_OUT, span.clone());
                 value.data = NodeValue::Unreadable;
             }
             self.report_comment_in_text(key_start..key_end, &value);
             if value.data == NodeValue::Null && !self.has_colon(key_end) {
-                self.faults.push(YamlFault::new(texts::KEY_WITHOUT_VALUE, span.clone()));
-                self.dropped_ranges.push(span);
+                self.report(texts::KEY_WITHOUT_VALUE, span.clone());
+                self.parsed.dropped_ranges.push(span);
             } else if let Some(first_span) = first_spans.get(&name) {
                 let is_collection = value.is_collection();
                 let fault_texts =
                     if is_collection { texts::COLLECTION_TWICE } else { texts::KEY_TWICE };
-                self.faults.push(YamlFault {
-                    first_span: Some(first_span.clone()),
-                    ..YamlFault::new(fault_texts, span)
-                });
-                self.dropped_ranges.push(key_end..value.span.end);
+                self.report(fault_texts, span).first_span = Some(first_span.clone());
+                self.parsed.dropped_ranges.push(key_end..value.span.end);
             } else {
                 first_spans.insert(name.clone(), span.clone());
                 if is_merge {
@@ -276,7 +268,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         } else {
             self.read_node(event, span.clone(), depth + 1)?;
         }
-        self.faults.push(YamlFault::new(texts::KEY_OF_NO_TEXT, span));
+        self.report(texts::KEY_OF_NO_TEXT, span);
         Ok(None)
     }
 
@@ -292,33 +284,15 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             }
             NodeValue::Unreadable => {}
             _ => {
-                self.dropped_ranges.push(value.span.clone());
-                self.faults.push(YamlFault::new(texts::NO_MERGE, value.span));
-            }
-        }
-    }
-
-    /// Adds merged entries. Keys of the mapping take precedence over merged keys. Earlier merged
-    /// keys take precedence over later merged keys.
-    fn merge_entries(
-        &mut self,
-        entries: &mut Vec<(MappingKey, Node)>,
-        first_spans: &mut BTreeMap<Cow<'t, str>, Range<usize>>,
-        merged_entries: Vec<(MappingKey, Node)>,
-    ) {
-        for (key, value) in merged_entries {
-            if first_spans.contains_key(key.name.as_str()) {
-                self.dropped_ranges.push(value.span);
-            } else {
-                first_spans.insert(Cow::Owned(key.name.clone()), key.span.clone());
-                entries.push((key, value));
+                self.parsed.dropped_ranges.push(value.span.clone());
+                self.report(texts::NO_MERGE, value.span);
             }
         }
     }
 
     fn check_tag(&mut self, tag: Option<&Tag>, expected_tag: &str, span: &Range<usize>) {
         if tag.is_some_and(|tag| tag.core_suffix() != Some(expected_tag)) {
-            self.faults.push(YamlFault::new(texts::TAG, span.clone()));
+            self.report(texts::TAG, span.clone());
         }
     }
 
@@ -333,14 +307,14 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
         // Forbidden characters can only come from escapes, because the text itself was already
         // checked.
         if style == ScalarStyle::DoubleQuoted && text.contains(is_forbidden_char) {
-            self.faults.push(YamlFault::new(texts::CONTROL_ESCAPE, span.clone()));
+            self.report(texts::CONTROL_ESCAPE, span.clone());
             return NodeValue::Unreadable;
         }
         let tag = match tag.map(Tag::core_suffix) {
             None => None,
             Some(Some(tag @ ("str" | "int" | "float" | "bool" | "null"))) => Some(tag),
             Some(_) => {
-                self.faults.push(YamlFault::new(texts::TAG, span.clone()));
+                self.report(texts::TAG, span.clone());
                 return NodeValue::Unreadable;
             }
         };
@@ -355,13 +329,12 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                 Ok(Some(number)) => NodeValue::Number(number),
                 Ok(None) => {
                     if let Some(comment) = self.find_joined_comment(span.end) {
-                        self.faults.push(YamlFault::new(texts::CUT_BY_COMMENT, comment));
+                        self.report(texts::CUT_BY_COMMENT, comment);
                     }
                     NodeValue::Text(text.into_owned())
                 }
                 Err(message) => {
-                    let fault = YamlFault::new(texts::NUMBER, span.clone());
-                    self.faults.push(YamlFault { message: message.into(), ..fault });
+                    self.report(texts::NUMBER, span.clone()).message = message.into();
                     return NodeValue::Unreadable;
                 }
             },
@@ -375,10 +348,22 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             _ => false,
         };
         if !matches_tag {
-            self.faults.push(YamlFault::new(texts::OTHER_TYPE, span.clone()));
+            self.report(texts::OTHER_TYPE, span.clone());
             return NodeValue::Unreadable;
         }
         data
+    }
+
+    /// Adds a fault with these texts.
+    pub(super) fn report(
+        &mut self,
+        texts: [&'static str; 3],
+        span: Range<usize>,
+    ) -> &mut YamlFault {
+        let faults = &mut self.parsed.faults;
+        faults.push(YamlFault::new(texts, span));
+        let last_index = faults.len() - 1;
+        &mut faults[last_index]
     }
 
     fn spend_budget(

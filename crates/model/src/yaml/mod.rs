@@ -208,11 +208,6 @@ impl Node {
         }
     }
 
-    /// True if the node contains a value with a fault that is already reported.
-    pub fn has_unreadable(&self) -> bool {
-        self.data == NodeValue::Unreadable || self.children().any(Self::has_unreadable)
-    }
-
     /// True if the node is a list or a mapping.
     pub const fn is_collection(&self) -> bool {
         matches!(self.data, NodeValue::List(_) | NodeValue::Map(_))

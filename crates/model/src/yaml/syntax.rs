@@ -26,18 +26,6 @@ struct SyntaxMessage {
 
 static MESSAGES: LazyLock<Vec<SyntaxMessage>> = LazyLock::new(|| super::built_in!("yaml/syntax"));
 
-/// True if a forbidden tab causes the error. The parser reports such an error at the previous
-/// token, which may be on an earlier line.
-const fn is_tab_error(kind: &ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::TabNotAllowed
-            | ErrorKind::TabInBlockIndentation
-            | ErrorKind::TabInIndentation
-            | ErrorKind::TabInPlainScalar
-    )
-}
-
 /// The message for a syntax error, and the help if the table has one.
 fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>) {
     let name = format!("{kind:?}");
@@ -60,27 +48,36 @@ fn describe_error(kind: &ErrorKind) -> (Cow<'static, str>, Option<&'static str>)
 impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
     pub(super) fn syntax_fault(&self, error: &ScanError) -> YamlFault {
         let offset = error.marker().byte_offset().unwrap_or(self.text.len());
+        let (text_before, text_after) = self.text.split_at_checked(offset).unwrap_or_default();
         match error.kind() {
             ErrorKind::RecursionLimitExceeded => YamlFault::new(texts::TOO_DEEP, offset..offset),
             ErrorKind::UnknownAnchor => {
                 let fault_texts = match () {
-                    () if self.is_in_other_document(offset) => texts::OTHER_DOCUMENT,
-                    () if self.is_merged(offset) => texts::MERGED_ANCHOR,
-                    () if self.is_alias(offset) => texts::NO_ANCHOR,
+                    () if is_in_other_document(text_before, text_after) => texts::OTHER_DOCUMENT,
+                    () if text_before.trim_end_matches([' ', '[', ',']).ends_with("<<:") => {
+                        texts::MERGED_ANCHOR
+                    }
+                    () if is_alias(text_after) => texts::NO_ANCHOR,
                     () => texts::STAR,
                 };
                 YamlFault::new(fault_texts, offset..offset)
             }
+            // In brackets, YAML reads the brace of `${NAME}` as the start of a mapping.
+            _ if text_before.ends_with('$') && text_after.starts_with('{') => {
+                YamlFault::new(texts::DOLLAR, offset - 1..offset)
+            }
             kind => {
-                if let Some(fault) = self.dollar_fault(offset) {
-                    return fault;
-                }
                 let (message, help) = describe_error(kind);
-                let tab = self
-                    .text
-                    .get(offset..)
-                    .filter(|_| is_tab_error(kind))
-                    .and_then(|rest| rest.find('\t'));
+                // The parser reports a forbidden tab at the previous token, which may be on an
+                // earlier line.
+                let is_tab_error = matches!(
+                    kind,
+                    ErrorKind::TabNotAllowed
+                        | ErrorKind::TabInBlockIndentation
+                        | ErrorKind::TabInIndentation
+                        | ErrorKind::TabInPlainScalar
+                );
+                let tab = text_after.find('\t').filter(|_| is_tab_error);
                 let start = tab.map_or(offset, |tab| self.first_tab(offset + tab));
                 YamlFault { code: "syntax", message, help, span: start..start, first_span: None }
             }
@@ -100,46 +97,6 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             (first_tab, end) = (start + tab, start.checked_sub(1));
         }
         first_tab
-    }
-
-    /// True if the anchor of the alias at the byte `offset` is in an earlier document.
-    fn is_in_other_document(&self, offset: usize) -> bool {
-        let (text_before, text_after) = self.text.split_at_checked(offset).unwrap_or_default();
-        let is_delimiter = |c: char| c.is_whitespace() || ",]}".contains(c);
-        let name = text_after.split(is_delimiter).next().and_then(|alias| alias.strip_prefix('*'));
-        let Some(anchor) = name.map(|name| format!("&{name}")) else { return false };
-        let mut anchors = text_before.match_indices(&anchor);
-        anchors.any(|(anchor_start, _)| {
-            text_before[anchor_start + anchor.len()..].chars().next().is_none_or(is_delimiter)
-        })
-    }
-
-    /// True if the text at the byte `offset` has the form of an alias rather than of a glob or a
-    /// schedule.
-    fn is_alias(&self, offset: usize) -> bool {
-        let line_tail =
-            self.text.get(offset + 1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
-        let name = line_tail.split([' ', ',', ']', '}']).next().unwrap_or_default();
-        let tail = line_tail[name.len()..].trim_start();
-        name.starts_with(|c: char| c != '-')
-            && text::looks_like_name(name)
-            && (tail.is_empty() || tail.starts_with(['#', ',', ']', '}']))
-    }
-
-    /// True if the node at the byte `offset` is merged into a mapping.
-    fn is_merged(&self, offset: usize) -> bool {
-        let before = self.text.get(..offset).map(|before| before.trim_end_matches([' ', '[', ',']));
-        before.is_some_and(|before| before.ends_with("<<:"))
-    }
-
-    /// The fault of `${NAME}` within brackets, if this text causes the error at the byte `offset`.
-    /// YAML reads the brace as the start of a mapping.
-    fn dollar_fault(&self, offset: usize) -> Option<YamlFault> {
-        let text_before = self.text.get(..offset)?;
-        if !text_before.ends_with('$') || !self.text[offset..].starts_with('{') {
-            return None;
-        }
-        Some(YamlFault::new(texts::DOLLAR, offset - 1..offset))
     }
 
     /// True if a colon follows the key that ends at the byte `key_end`. A key without a colon, as
@@ -205,7 +162,7 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
                     true if !is_after_blank && !is_before_sibling => texts::COMMENT_IN_TEXT,
                     _ => return,
                 };
-                self.faults.push(YamlFault::new(fault_texts, fault_start..fault_start + 1));
+                self.report(fault_texts, fault_start..fault_start + 1);
                 return;
             }
             if !is_blank {
@@ -215,6 +172,27 @@ impl<'t, I: BorrowedInput<'t>> Composer<'t, I> {
             line_start += line.len();
         }
     }
+}
+
+/// True if the anchor of the alias at the start of `text_after` is in an earlier document.
+fn is_in_other_document(text_before: &str, text_after: &str) -> bool {
+    let is_delimiter = |c: char| c.is_whitespace() || ",]}".contains(c);
+    let name = text_after.split(is_delimiter).next().and_then(|alias| alias.strip_prefix('*'));
+    let Some(anchor) = name.map(|name| format!("&{name}")) else { return false };
+    let mut anchors = text_before.match_indices(&anchor);
+    anchors.any(|(anchor_start, _)| {
+        text_before[anchor_start + anchor.len()..].chars().next().is_none_or(is_delimiter)
+    })
+}
+
+/// True if `text` starts with an alias rather than with a glob or a schedule.
+fn is_alias(text: &str) -> bool {
+    let line_tail = text.get(1..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+    let name = line_tail.split([' ', ',', ']', '}']).next().unwrap_or_default();
+    let tail = line_tail[name.len()..].trim_start();
+    name.starts_with(|c: char| c != '-')
+        && text::looks_like_name(name)
+        && (tail.is_empty() || tail.starts_with(['#', ',', ']', '}']))
 }
 
 /// The number of blanks and tabs before a line.
