@@ -34,58 +34,41 @@ pub(super) struct PageLink {
     pub(super) cursor: Option<String>,
 }
 
-/// The error for a malformed header.
+/// The error for a malformed `Link` header.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MalformedHeader;
 
 impl PagingHeaders {
     /// Reads the headers of page `page`.
     pub(super) fn read(headers: &HeaderMap, page: u64) -> Result<Self, Contradiction> {
-        let malformed_error =
-            |header| move |MalformedHeader| Contradiction::malformed_header(page, header);
         Ok(Self {
-            page: header_number(headers, "X-Page").map_err(malformed_error("X-Page"))?,
-            page_size: header_number(headers, "X-Per-Page")
-                .map_err(malformed_error("X-Per-Page"))?
-                .map(NonZeroUsize::get),
-            total: header_number(headers, "X-Total").map_err(malformed_error("X-Total"))?,
-            total_pages: header_number(headers, "X-Total-Pages")
-                .map_err(malformed_error("X-Total-Pages"))?,
-            next_page: read_next_page(headers).map_err(malformed_error("X-Next-Page"))?,
-            next_link: read_next_link(headers).map_err(malformed_error("Link"))?,
+            page: header_number(headers, "X-Page", page)?,
+            page_size: header_number(headers, "X-Per-Page", page)?.map(NonZeroUsize::get),
+            total: header_number(headers, "X-Total", page)?,
+            total_pages: header_number(headers, "X-Total-Pages", page)?,
+            next_page: header_number(headers, "X-Next-Page", page)
+                .map(|number| headers.contains_key("X-Next-Page").then_some(number))?,
+            next_link: read_next_link(headers)
+                .map_err(|MalformedHeader| Contradiction::malformed_header(page, "Link"))?,
         })
     }
 }
 
-/// The value of the header `name`. Several equal values are treated as one value; different values
-/// are an error.
-fn header_value<'h>(
-    headers: &'h HeaderMap,
-    name: &str,
-) -> Result<Option<&'h str>, MalformedHeader> {
-    let mut values = headers
-        .get_all(name)
-        .iter()
-        .map(|value| value.to_str().map(str::trim).map_err(|_| MalformedHeader));
-    let Some(first_value) = values.next().transpose()? else { return Ok(None) };
-    if values.all(|other| other == Ok(first_value)) {
-        Ok(Some(first_value))
-    } else {
-        Err(MalformedHeader)
-    }
-}
-
+/// The number in the header `name` of page `page`. Several equal values are treated as one value;
+/// different values are an error.
 fn header_number<T: FromStr>(
     headers: &HeaderMap,
     name: &str,
-) -> Result<Option<T>, MalformedHeader> {
-    let value = header_value(headers, name)?.filter(|value| !value.is_empty());
-    value.map(|value| value.parse().map_err(|_| MalformedHeader)).transpose()
-}
-
-fn read_next_page(headers: &HeaderMap) -> Result<Option<Option<u64>>, MalformedHeader> {
-    let number = header_number(headers, "X-Next-Page")?;
-    Ok(header_value(headers, "X-Next-Page")?.map(|_| number))
+    page: u64,
+) -> Result<Option<T>, Contradiction> {
+    let mut values = headers.get_all(name).iter().map(|value| value.to_str().ok().map(str::trim));
+    let Some(first_value) = values.next() else { return Ok(None) };
+    let value = first_value.filter(|value| values.all(|other| other == Some(*value)));
+    if value == Some("") {
+        return Ok(None);
+    }
+    let number = value.and_then(|value| value.parse().ok());
+    number.map(Some).ok_or_else(|| Contradiction::malformed_header(page, name))
 }
 
 /// Reads the `Link` headers (RFC 8288). Returns the link to the next page, `Some(None)` if there are
@@ -116,11 +99,8 @@ fn read_next_link(headers: &HeaderMap) -> Result<Option<Option<PageLink>>, Malfo
 impl PageLink {
     /// Reads the query of a link target.
     fn parse(target: &str) -> Result<Self, MalformedHeader> {
-        let query = target
-            .split('#')
-            .next()
-            .and_then(|target| target.split_once('?'))
-            .map_or("", |(_, query)| query);
+        let (target, _) = target.split_once('#').unwrap_or((target, ""));
+        let (_, query) = target.split_once('?').unwrap_or_default();
         let mut link = Self::default();
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             match name {
@@ -128,12 +108,8 @@ impl PageLink {
                 "id_after" => link.id_after = Some(value.parse().map_err(|_| MalformedHeader)?),
                 "cursor" => {
                     let value = value.replace('+', " ");
-                    link.cursor = Some(
-                        percent_decode_str(&value)
-                            .decode_utf8()
-                            .map_err(|_| MalformedHeader)?
-                            .into_owned(),
-                    );
+                    let cursor = percent_decode_str(&value).decode_utf8();
+                    link.cursor = Some(cursor.map_err(|_| MalformedHeader)?.into_owned());
                 }
                 _ => {}
             }
@@ -142,26 +118,21 @@ impl PageLink {
     }
 }
 
-/// True if the parameters of a link have one of these relations.
-fn has_relation(parameters: &str, names: &[&str]) -> bool {
-    relations(parameters)
-        .any(|relation| names.iter().any(|name| relation.eq_ignore_ascii_case(name)))
-}
-
-/// The relations in the parameters of a link, such as `; rel="next last"`.
-fn relations(parameters: &str) -> impl Iterator<Item = &str> {
-    let mut unread_text = parameters;
-    let link_parameters = std::iter::from_fn(move || {
-        (!unread_text.is_empty()).then(|| {
-            let (link_parameter, tail) = split_outside_quotes(unread_text, ';');
-            unread_text = tail;
-            link_parameter
-        })
-    });
-    link_parameters
-        .filter_map(|parameter| parameter.split_once('='))
-        .filter(|(name, _)| name.trim().eq_ignore_ascii_case("rel"))
-        .flat_map(|(_, value)| value.trim().trim_matches('"').split_ascii_whitespace())
+/// True if the parameters of a link, such as `; rel="next last"`, have one of these relations.
+fn has_relation(mut parameters: &str, names: &[&str]) -> bool {
+    while !parameters.is_empty() {
+        let (parameter, tail) = split_outside_quotes(parameters, ';');
+        parameters = tail;
+        let (name, value) = parameter.split_once('=').unwrap_or_default();
+        let mut relations = value.trim().trim_matches('"').split_ascii_whitespace();
+        if name.trim().eq_ignore_ascii_case("rel")
+            && relations
+                .any(|relation| names.iter().any(|name| relation.eq_ignore_ascii_case(name)))
+        {
+            return true;
+        }
+    }
+    false
 }
 
 /// Splits at the first `separator` outside of double quotes.
