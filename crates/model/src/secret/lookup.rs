@@ -74,15 +74,17 @@ impl UnresolvedReference {
     /// The advice; `None` if the message already contains it. `is_sandbox` is true in a run with
     /// `--sandbox`.
     pub fn help(&self, is_sandbox: bool) -> Option<String> {
-        if let Self::Empty(_) = self {
-            let help = "give it a value where undrift runs; for an empty value, write `''` in the manifest";
-            return Some(help.to_owned());
-        }
-        let Self::Env(name) = self else { return None };
-        let sandbox_hint =
-            format!(", or write `{name}='...'` into `sandbox.env` next to the manifests");
-        let sandbox_hint = if is_sandbox { &*sandbox_hint } else { "" };
-        Some(format!("set it where undrift runs{sandbox_hint}"))
+        Some(match self {
+            Self::Empty(_) => {
+                "give it a value where undrift runs; for an empty value, write `''` in the manifest"
+                    .to_owned()
+            }
+            Self::Env(name) if is_sandbox => format!(
+                "set it where undrift runs, or write `{name}='...'` into `sandbox.env` next to the manifests"
+            ),
+            Self::Env(_) => "set it where undrift runs".to_owned(),
+            _ => return None,
+        })
     }
 
     /// The code of the diagnostic.
@@ -153,10 +155,9 @@ impl Secrets {
         let environment: BTreeMap<_, _> =
             environment.into_iter().map(|(name, value)| (name, Secret(value))).collect();
         let mut job_token_matcher = SecretMatcher::default();
-        environment
-            .get(JOB_TOKEN_VARIABLE)
-            .into_iter()
-            .for_each(|token| job_token_matcher.add(token.expose()));
+        if let Some(token) = environment.get(JOB_TOKEN_VARIABLE) {
+            job_token_matcher.add(token.expose());
+        }
         Self { root: Some(root.into()), environment, job_token_matcher, ..Self::default() }
     }
 
@@ -284,10 +285,7 @@ impl Secrets {
         };
         let text = match reference {
             Reference::Env(name) => return Err(UnresolvedReference::Env(name.clone())),
-            Reference::File(path) => {
-                let why = "it was not read".to_owned();
-                return Err(UnresolvedReference::File { path: path.clone(), why });
-            }
+            Reference::File(path) => return Err(file_fault(path, "it was not read")),
             Reference::Data(data) => data
                 .to_json(&mut |reference| Ok(resolve_source(reference)?.expose().into()))?
                 .to_string(),
@@ -313,19 +311,13 @@ impl Secrets {
         match reference {
             Reference::Env(name) => {
                 self.check_variable_name(name)?;
-                self.environment
-                    .get(name)
-                    .cloned()
-                    .ok_or_else(|| UnresolvedReference::Env(name.clone()))
+                let value = self.environment.get(name).cloned();
+                value.ok_or_else(|| UnresolvedReference::Env(name.clone()))
             }
-            Reference::File(path) => {
-                let text = String::from_utf8(self.read_bytes(path)?);
-                let text = text.map_err(|_| UnresolvedReference::File {
-                    path: path.clone(),
-                    why: "it is not UTF-8 text".into(),
-                })?;
-                Ok(Secret::new(strip_newline(&text)))
-            }
+            Reference::File(path) => match String::from_utf8(self.read_bytes(path)?) {
+                Ok(text) => Ok(Secret::new(strip_newline(&text))),
+                Err(_) => Err(file_fault(path, "it is not UTF-8 text")),
+            },
             Reference::Text(_) | Reference::Data(_) => {
                 self.resolve(reference.sources());
                 self.compose_value(reference)
@@ -338,7 +330,7 @@ impl Secrets {
             Some(root) => read_in_root(root, path),
             None => read_regular_file(Path::new(path), MAX_COMMAND_FILE_BYTES),
         };
-        result.map_err(|why| UnresolvedReference::File { path: path.to_owned(), why })
+        result.map_err(|why| file_fault(path, why))
     }
 
     /// Refuses a `value`, from `reference`, that is or contains undrift's own token. Manifests
@@ -407,12 +399,14 @@ impl Secrets {
     }
 }
 
+fn file_fault(path: &str, why: impl Into<String>) -> UnresolvedReference {
+    UnresolvedReference::File { path: path.to_owned(), why: why.into() }
+}
+
 fn read_in_root(root: &Path, path: &str) -> Result<Vec<u8>, String> {
     let relative_path = Path::new(path);
-    if path.is_empty()
-        || !relative_path
-            .components()
-            .all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
+    let mut components = relative_path.components();
+    if path.is_empty() || !components.all(|c| matches!(c, Component::Normal(_) | Component::CurDir))
     {
         return Err("it must be a path below the manifest folder, without `..`".into());
     }

@@ -65,11 +65,8 @@ impl SecretMatcher {
 
     /// Adds each substring of `secret` with `length` characters.
     pub(super) fn add_pieces(&mut self, secret: &str, length: usize) {
-        let escape_free_secret = String::from_utf8_lossy(
-            MappedText::from_text(secret.as_bytes()).strip_escapes().bytes(),
-        )
-        .into_owned();
-        for form in [secret, &escape_free_secret] {
+        let escape_free_text = MappedText::from_text(secret.as_bytes()).strip_escapes();
+        for form in [secret, &String::from_utf8_lossy(escape_free_text.bytes())] {
             let chars: Vec<char> = form.chars().collect();
             let pieces = chars.windows(length).map(|window| String::from_iter(window).into_bytes());
             self.forms.extend(pieces.map(Arc::from));
@@ -82,11 +79,8 @@ impl SecretMatcher {
         // A text in one window needs no overlap.
         let forms = self.forms.iter().filter(|_| text.len() > WINDOW_BYTES);
         let max_form_length = forms.map(|form| form.len()).max().unwrap_or_default();
-        self.find_in_windows(
-            text,
-            WINDOW_BYTES,
-            OVERLAP_BYTES.max(max_form_length.saturating_mul(MAX_EXPANSION)),
-        )
+        let overlap_bytes = OVERLAP_BYTES.max(max_form_length.saturating_mul(MAX_EXPANSION));
+        self.find_in_windows(text, WINDOW_BYTES, overlap_bytes)
     }
 
     /// Like [`Self::find_known_secrets`], in windows that begin at the start of a line. The lengths
@@ -113,12 +107,8 @@ impl SecretMatcher {
             }
             let mut search = SecretSearch { finder, automaton, ranges: Vec::new() };
             search.search_layers(&MappedText::from_text(&text.as_bytes()[window_start..end]), 0);
-            ranges.extend(
-                search
-                    .ranges
-                    .into_iter()
-                    .map(|range| window_start + range.start..window_start + range.end),
-            );
+            let found = search.ranges.into_iter();
+            ranges.extend(found.map(|range| window_start + range.start..window_start + range.end));
             window_start = if end == text.len() { end } else { next_start };
         }
         if ranges.is_empty() {
@@ -289,11 +279,8 @@ impl SecretSearch<'_> {
         self.search_plain(unbroken_text.bytes(), |range| unbroken_text.source_range(range));
         for encoding in &ENCODINGS {
             if unbroken_text.bytes().iter().any(|byte| (encoding.is_separator)(*byte)) {
-                self.search_encoded(
-                    &unbroken_text.drop_bytes(encoding.is_separator),
-                    encoding,
-                    depth,
-                );
+                let digits = unbroken_text.drop_bytes(encoding.is_separator);
+                self.search_encoded(&digits, encoding, depth);
             } else {
                 self.search_encoded(&unbroken_text, encoding, depth);
             }
@@ -377,10 +364,10 @@ impl SecretSearch<'_> {
                     continue;
                 }
                 let text_start = chunk_start + text.as_ptr().addr() - chunk.valid().as_ptr().addr();
-                let mapped_bytes = text.bytes().enumerate();
-                let mapped_bytes = mapped_bytes
-                    .map(|(i, byte)| (byte, source_range(text_start + i..text_start + i + 1)));
-                self.search_layers(&mapped_bytes.collect::<Vec<_>>().into(), depth);
+                let mapped_bytes = (text_start..)
+                    .zip(text.bytes())
+                    .map(|(index, byte)| (byte, source_range(index..index + 1)));
+                self.search_layers(&mapped_bytes.collect(), depth);
             }
         }
     }

@@ -17,7 +17,7 @@ const ENTITIES: &str = "amp& apos' ast* bsol\\ colon: comma, commat@ dollar$ equ
     verbar| vert|";
 
 /// Bytes, each with its range in the original text.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct MappedText<'t> {
     bytes: Cow<'t, [u8]>,
     /// The range of each byte in the original text; `None` if the bytes are the original text.
@@ -43,39 +43,38 @@ impl<'t> MappedText<'t> {
         }
     }
 
-    fn span(&self, index: usize) -> (u32, u32) {
-        self.spans
-            .as_ref()
-            .map_or((saturating_u32(index), saturating_u32(index + 1)), |spans| spans[index])
+    /// Each byte with its range in the original text.
+    fn mapped_bytes(&self) -> impl Iterator<Item = (u8, Range<usize>)> {
+        self.bytes.iter().enumerate().map(|(i, byte)| (*byte, self.source_range(i..i + 1)))
     }
 
     /// Removes one level of escapes; `None` if there are none.
     pub(super) fn unescape_once(&self) -> Option<MappedText<'static>> {
-        let mut builder = MappedTextBuilder::default();
+        let mut unescaped = MappedText::default();
         let (mut unescaped_end, mut has_escape) = (0, false);
         self.may_have_escapes().then_some(())?;
-        for (index, byte) in self.bytes.iter().enumerate() {
-            builder.push(*byte, self.span(index));
-            if let Some((length, decoded)) = escape_at_end(&builder.bytes[unescaped_end..]) {
-                builder.replace_end(length, &decoded);
-                (unescaped_end, has_escape) = (builder.bytes.len(), true);
+        for (byte, span) in self.mapped_bytes() {
+            unescaped.push(byte, span);
+            if let Some((length, decoded)) = escape_at_end(&unescaped.bytes[unescaped_end..]) {
+                unescaped.replace_end(length, &decoded);
+                (unescaped_end, has_escape) = (unescaped.bytes.len(), true);
             }
         }
-        has_escape.then(|| builder.into())
+        has_escape.then_some(unescaped)
     }
 
     /// Removes all levels of escapes, for comparing. The result of an escape may be part of another
     /// escape. All backslashes are removed, because their number depends on the number of levels. A
     /// control character is replaced by the letter of its escape: a newline becomes `n`.
     pub(super) fn strip_escapes(&self) -> MappedText<'static> {
-        let mut builder = MappedTextBuilder::default();
-        for (index, byte) in self.bytes.iter().enumerate() {
-            builder.push(*byte, self.span(index));
-            while let Some((length, decoded)) = char_code_at_end(&builder.bytes) {
-                builder.replace_end(length, &decoded);
+        let mut unescaped = MappedText::default();
+        for (byte, span) in self.mapped_bytes() {
+            unescaped.push(byte, span);
+            while let Some((length, decoded)) = char_code_at_end(&unescaped.bytes) {
+                unescaped.replace_end(length, &decoded);
             }
         }
-        let mut normalized = MappedText::from(builder).drop_bytes(|byte| byte == b'\\');
+        let mut normalized = unescaped.drop_bytes(|byte| byte == b'\\');
         normalized.bytes.to_mut().iter_mut().for_each(|byte| *byte = escape_letter(*byte));
         normalized
     }
@@ -87,61 +86,37 @@ impl<'t> MappedText<'t> {
 
     /// Removes the bytes that `is_dropped` selects.
     pub(super) fn drop_bytes(&self, is_dropped: impl Fn(u8) -> bool) -> MappedText<'static> {
-        let mut builder = MappedTextBuilder::default();
-        for (index, byte) in self.bytes.iter().enumerate().filter(|(_, byte)| !is_dropped(**byte)) {
-            builder.push(*byte, self.span(index));
-        }
-        builder.into()
+        self.mapped_bytes().filter(|(byte, _)| !is_dropped(*byte)).collect()
     }
-}
 
-impl From<Vec<(u8, Range<usize>)>> for MappedText<'static> {
-    fn from(mapped_bytes: Vec<(u8, Range<usize>)>) -> Self {
-        let mut builder = MappedTextBuilder::default();
-        for (byte, source_range) in mapped_bytes {
-            builder
-                .push(byte, (saturating_u32(source_range.start), saturating_u32(source_range.end)));
-        }
-        builder.into()
-    }
-}
-
-fn saturating_u32(value: usize) -> u32 {
-    u32::try_from(value).unwrap_or(u32::MAX)
-}
-
-impl From<MappedTextBuilder> for MappedText<'static> {
-    fn from(builder: MappedTextBuilder) -> Self {
-        Self { bytes: Cow::Owned(builder.bytes), spans: Some(builder.spans) }
-    }
-}
-
-/// Builds a mapped text, byte by byte.
-#[derive(Default)]
-struct MappedTextBuilder {
-    bytes: Vec<u8>,
-    spans: Vec<(u32, u32)>,
-}
-
-impl MappedTextBuilder {
-    fn push(&mut self, byte: u8, span: (u32, u32)) {
-        self.bytes.push(byte);
-        self.spans.push(span);
+    /// Adds a byte with its range in the original text.
+    fn push(&mut self, byte: u8, span: Range<usize>) {
+        let [start, end] = [span.start, span.end].map(|end| u32::try_from(end).unwrap_or(u32::MAX));
+        self.bytes.to_mut().push(byte);
+        self.spans.get_or_insert_default().push((start, end));
     }
 
     /// Replaces the last `length` bytes by `result`.
     fn replace_end(&mut self, length: usize, result: &EscapeResult) {
         let start = self.bytes.len() - length;
-        let span = (self.spans[start].0, self.spans[self.spans.len() - 1].1);
-        self.bytes.truncate(start);
-        self.spans.truncate(start);
+        let span = self.source_range(start..self.bytes.len());
+        self.bytes.to_mut().truncate(start);
+        self.spans.get_or_insert_default().truncate(start);
         match result {
             EscapeResult::Byte(byte) => self.push(*byte, span),
             EscapeResult::Char(c) => {
                 let mut buffer = [0; 4];
-                c.encode_utf8(&mut buffer).bytes().for_each(|byte| self.push(byte, span));
+                c.encode_utf8(&mut buffer).bytes().for_each(|byte| self.push(byte, span.clone()));
             }
         }
+    }
+}
+
+impl FromIterator<(u8, Range<usize>)> for MappedText<'static> {
+    fn from_iter<I: IntoIterator<Item = (u8, Range<usize>)>>(mapped_bytes: I) -> Self {
+        let mut mapped = Self::default();
+        mapped_bytes.into_iter().for_each(|(byte, span)| mapped.push(byte, span));
+        mapped
     }
 }
 
