@@ -62,13 +62,11 @@ impl ContainerCheck<'_> {
             return false;
         }
         let split_pair = entries.windows(2).find(|pair| {
-            match (find_only_field(section, &pair[0]), find_only_field(section, &pair[1])) {
-                (Some(first_field), Some(second_field)) => {
-                    first_field != second_field
-                        && (is_required(section, first_field) || is_required(section, second_field))
-                }
-                _ => false,
-            }
+            let [first, second] = [0, 1].map(|index| find_only_field(section, &pair[index]));
+            first != second
+                && first.zip(second).is_some_and(|(first, second)| {
+                    is_required(section, first) || is_required(section, second)
+                })
         });
         let Some(pair) = split_pair else { return false };
         let origins = [&pair[1].origin, &pair[0].origin];
@@ -140,18 +138,12 @@ impl ContainerCheck<'_> {
     /// Reports an entry whose name is `.` or `..`. URL paths cannot contain such a segment, so the
     /// entry could be created but not changed or removed.
     fn check_dot_name(&mut self, section: Section, entry: &LayerEntry, values: &Fields) {
-        for address_key in &section.scoped_kind.address_keys {
-            if !matches!(address_key.location, KeyLocation::Path(_)) {
-                continue;
-            }
+        let address_keys = section.scoped_kind.address_keys.iter();
+        for address_key in address_keys.filter(|key| matches!(key.location, KeyLocation::Path(_))) {
             let specs = section.specs().iter();
             let mut specs = specs.filter(|spec| spec.field.live_name() == Some(address_key.field));
-            let Some((name, text)) =
-                specs.find_map(|spec| Some((spec.name, values.get(spec.name)?.text()?)))
-            else {
-                continue;
-            };
-            if [".", ".."].contains(&text) {
+            let value = specs.find_map(|spec| Some((spec.name, values.get(spec.name)?.text()?)));
+            if let Some((name, text @ ("." | ".."))) = value {
                 let position = value_position(&entry.fields, name, &entry.origin);
                 self.faults.report(texts::DOTS, position, placeholders![text]);
             }
@@ -327,15 +319,14 @@ impl ContainerCheck<'_> {
             let has_manifest_name = service_key != entry.key;
             let keys = [(&*entry.key, false), (service_key, has_manifest_name)];
             // Record both keys, even if the first one is a duplicate.
-            let duplicates = entries_by_key.iter_mut().zip(keys).filter_map(
-                |(first_entries, (key, is_service_key))| {
-                    let first_entry = *first_entries.entry(key).or_insert(entry);
-                    (!std::ptr::eq(first_entry, entry)).then_some((first_entry, is_service_key))
-                },
-            );
-            if let Some((first_entry, is_service_duplicate)) =
-                duplicates.collect::<Vec<_>>().into_iter().next()
-            {
+            let mut duplicate = None;
+            for (first_entries, (key, is_service_key)) in entries_by_key.iter_mut().zip(keys) {
+                let first_entry = *first_entries.entry(key).or_insert(entry);
+                if !std::ptr::eq(first_entry, entry) {
+                    duplicate.get_or_insert((first_entry, is_service_key));
+                }
+            }
+            if let Some((first_entry, is_service_duplicate)) = duplicate {
                 let skipped_count =
                     if is_service_duplicate { section.identity.len().saturating_sub(1) } else { 0 };
                 let names = &section.identity[skipped_count..];

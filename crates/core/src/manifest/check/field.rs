@@ -210,38 +210,31 @@ impl ContainerCheck<'_> {
 
     /// Checks the name of a secret or file, without reading the secret or file.
     fn check_reference(&mut self, name: &str, reference: &Reference, position: NodePosition) {
+        let (Reference::Env(target) | Reference::File(target)) = reference else { return };
+        let allowed = &self.context.variables;
         let problem_texts = match reference {
             // The merge reports why the name could not be filled in.
             _ if reference.is_template() => return,
-            Reference::Env(variable) if !is_variable_name(variable) => {
-                match variable.chars().next() {
-                    Some('$' | '%') => texts::DOLLAR_VARIABLE,
-                    Some(' ') => texts::BLANK_VARIABLE,
-                    _ => texts::NO_VARIABLE,
-                }
-            }
-            Reference::Env(variable) if self.context.variables.refuses_reserved(variable) => {
-                let problem_texts = match allowable_prefix(variable) {
+            Reference::Env(_) if !is_variable_name(target) => match target.chars().next() {
+                Some('$' | '%') => texts::DOLLAR_VARIABLE,
+                Some(' ') => texts::BLANK_VARIABLE,
+                _ => texts::NO_VARIABLE,
+            },
+            Reference::Env(_) if allowed.refuses_reserved(target) => {
+                match allowable_prefix(target) {
                     Some(_) => texts::RESERVED_VARIABLE,
                     None => texts::FORBIDDEN_VARIABLE,
-                };
-                let args = placeholders![variable, reserved = alternatives(&RESERVED_PREFIXES)];
-                self.faults.report(problem_texts, position, args);
-                return;
+                }
             }
-            Reference::Env(variable) if !self.context.variables.matches_globs(variable) => {
-                let globs = alternatives(&self.context.variables.patterns());
-                let args = placeholders![variable, globs];
-                self.faults.report(texts::VARIABLE_NOT_ALLOWED, position, args);
-                return;
-            }
-            Reference::File(path) if path.contains(char::is_control) => texts::CONTROL_IN_PATH,
-            Reference::File(path) if !is_inside_folder(path) => texts::OUTSIDE_FILE,
-            Reference::Env(_) | Reference::File(_) | Reference::Text(_) | Reference::Data(_) => {
-                return;
-            }
+            Reference::Env(_) if !allowed.matches_globs(target) => texts::VARIABLE_NOT_ALLOWED,
+            Reference::File(_) if target.contains(char::is_control) => texts::CONTROL_IN_PATH,
+            Reference::File(_) if !is_inside_folder(target) => texts::OUTSIDE_FILE,
+            _ => return,
         };
-        self.faults.report(problem_texts, position, placeholders![name]);
+        let (reserved, globs) =
+            (alternatives(&RESERVED_PREFIXES), alternatives(&allowed.patterns()));
+        let args = placeholders![name, variable = target, reserved, globs];
+        self.faults.report(problem_texts, position, args);
     }
 
     /// Reports names of groups and projects that are not full paths, and names that are listed

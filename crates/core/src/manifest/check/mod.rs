@@ -73,18 +73,12 @@ pub(super) fn check_declarations(
     context: &CheckContext,
 ) -> (Desired, Faults) {
     let MergeResult { containers, sample_containers: samples, mut faults, .. } = merge_result;
-    let mut named_flags = containers
-        .iter()
-        .map(|container| container.is_selected_by_command)
-        .collect::<Vec<_>>()
-        .into_iter();
+    let named_flags: Vec<_> =
+        containers.iter().map(|container| container.is_selected_by_command).collect();
     let results = map_parallel(containers, |container| check_container(container, context));
     check_samples(samples, context, &mut faults);
-    let mut containers = Vec::with_capacity(results.len());
-    for (container, container_faults) in results {
-        containers.push(container);
-        faults.items.extend(container_faults.items);
-    }
+    let (mut containers, container_faults): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    faults.items.extend(container_faults.into_iter().flat_map(|faults| faults.items));
     between::mark_namespaces(&mut containers);
     let containers_by_path =
         containers.iter().map(|container| (container.path.to_lowercase(), container)).collect();
@@ -101,6 +95,7 @@ pub(super) fn check_declarations(
         &mut faults,
     );
     between::check_shared_fields(&containers, &mut faults);
+    let mut named_flags = named_flags.into_iter();
     containers.retain(|_| named_flags.next().unwrap_or_default());
     (Desired { containers, acknowledgements, moves }, faults)
 }
@@ -364,7 +359,7 @@ impl ContainerCheck<'_> {
         section: DocumentSection,
         policy: Option<Sourced<Unlisted>>,
     ) -> DeclaredSection {
-        let DocumentSection { section_kind, origin, entries: all_entries } = section;
+        let DocumentSection { section_kind, origin, entries: mut all_entries } = section;
         self.check_required_tier(
             section_kind.section,
             section_kind.tier(),
@@ -378,11 +373,9 @@ impl ContainerCheck<'_> {
             let args = placeholders![what, help = "take the section out", release];
             self.faults.report_key(texts::RELEASE, &origin, args);
         }
-        let all_entries = if self.report_split_entry(section_kind, &all_entries) {
-            Vec::new()
-        } else {
-            all_entries
-        };
+        if self.report_split_entry(section_kind, &all_entries) {
+            all_entries.clear();
+        }
         let (mut identities, mut unmanaged_globs) = (Vec::new(), Vec::new());
         // Do not use `unzip`, which would reserve memory for unmanaged entries too.
         let mut entries: Vec<_> = all_entries
