@@ -75,14 +75,17 @@ struct GroupProjects {
     may_share: bool,
 }
 
+/// The position of a group, and the paths of the projects below the group to which its `Defaults` do
+/// not apply.
+type RuleKey = (usize, Vec<String>);
+
 /// A value that a group declares for the projects below it.
 struct SharedValue {
-    group_index: usize,
+    /// The rule that declares the value. It excludes the projects that do not have the entry.
+    rule: RuleKey,
     key: SharedKey,
     section: Section,
     entry: DocEntry,
-    /// The paths of the projects below the group that do not have the entry.
-    excluded_paths: Vec<String>,
     saved_lines: u64,
 }
 
@@ -95,14 +98,14 @@ pub(super) fn extract_defaults(
     let mut groups = group_documents(documents, scope);
     let values = choose_values(documents, &mut groups, scope);
     for group_index in 0..groups.len() {
-        for project_index in groups[group_index].projects.clone() {
-            let shared = effective_values(&groups, &values, group_index);
-            remove_shared_values(&mut documents[project_index], &shared);
+        let shared = effective_values(&groups, &values, group_index);
+        for project_index in &groups[group_index].projects {
+            remove_shared_values(&mut documents[*project_index], &shared);
         }
     }
-    let mut sections_by_rule: BTreeMap<(usize, Vec<String>), Vec<DocSection>> = BTreeMap::new();
-    for SharedValue { group_index: group, excluded_paths: excluded, section, entry, .. } in values {
-        add_entry(sections_by_rule.entry((group, excluded)).or_default(), section, entry);
+    let mut sections_by_rule: BTreeMap<RuleKey, Vec<DocSection>> = BTreeMap::new();
+    for SharedValue { rule, section, entry, .. } in values {
+        add_entry(sections_by_rule.entry(rule).or_default(), section, entry);
     }
     let rules = sections_by_rule.into_iter().map(|((group_index, excluded_paths), sections)| {
         let group = groups[group_index].path.clone();
@@ -133,29 +136,22 @@ fn choose_values(
 ) -> Vec<SharedValue> {
     loop {
         let mut values = collect_shared_values(documents, groups, scope);
-        let mut saved_lines_by_rule: BTreeMap<(usize, Vec<String>), u64> = BTreeMap::new();
+        let mut saved_lines_by_rule: BTreeMap<RuleKey, u64> = BTreeMap::new();
         for value in &values {
-            *saved_lines_by_rule
-                .entry((value.group_index, value.excluded_paths.clone()))
-                .or_default() += value.saved_lines;
+            *saved_lines_by_rule.entry(value.rule.clone()).or_default() += value.saved_lines;
         }
-        values.retain(|value| {
-            value.excluded_paths.is_empty()
-                || saved_lines_by_rule[&(value.group_index, value.excluded_paths.clone())]
-                    > ANOTHER_DOCUMENT_LINES
+        values.retain(|SharedValue { rule, .. }| {
+            rule.1.is_empty() || saved_lines_by_rule[rule] > ANOTHER_DOCUMENT_LINES
         });
         let mut saved_lines_by_group: BTreeMap<usize, u64> = BTreeMap::new();
-        values.iter().for_each(|value| {
-            *saved_lines_by_group.entry(value.group_index).or_default() += value.saved_lines;
-        });
-        let unprofitable_groups: Vec<_> = saved_lines_by_group
-            .iter()
-            .filter(|(_, saved_lines)| **saved_lines < MIN_SAVED_LINES)
-            .collect();
-        if unprofitable_groups.is_empty() {
+        for value in &values {
+            *saved_lines_by_group.entry(value.rule.0).or_default() += value.saved_lines;
+        }
+        saved_lines_by_group.retain(|_, saved_lines| *saved_lines < MIN_SAVED_LINES);
+        if saved_lines_by_group.is_empty() {
             return values;
         }
-        unprofitable_groups.into_iter().for_each(|(index, _)| groups[*index].may_share = false);
+        saved_lines_by_group.keys().for_each(|index| groups[*index].may_share = false);
     }
 }
 
@@ -284,15 +280,9 @@ fn find_shared_values(
         // Saving a single line does not justify moving the value to another document.
         if saved_lines > 1 {
             effective_entries[group_index] = Some(common_entry);
-            let entry = common_entry.clone();
-            values.push(SharedValue {
-                group_index,
-                key: key.clone(),
-                section,
-                entry,
-                excluded_paths,
-                saved_lines,
-            });
+            let (rule, key, entry) =
+                ((group_index, excluded_paths), key.clone(), common_entry.clone());
+            values.push(SharedValue { rule, key, section, entry, saved_lines });
         }
     }
     values
@@ -417,7 +407,7 @@ fn effective_values<'c>(
     let mut effective_by_key: BTreeMap<&SharedKey, &SharedValue> = BTreeMap::new();
     let mut next_index = Some(group_index);
     while let Some(current_index) = next_index {
-        for shared in values.iter().filter(|value| value.group_index == current_index) {
+        for shared in values.iter().filter(|value| value.rule.0 == current_index) {
             effective_by_key.entry(&shared.key).or_insert(shared);
         }
         next_index = groups[current_index].parent;

@@ -10,9 +10,9 @@ use crate::{
     cause::Cause,
     field::{Scope, Tier},
     kind::{ContainerFacts, Section, Shape},
-    secret::Secret,
+    secret::{Reference, Secret},
     steps,
-    value::{Json, Object},
+    value::Json,
     yaml::write::{MapItem, OutputNode, insert_nested},
 };
 
@@ -343,7 +343,7 @@ impl ExportedDocument {
 
 /// A reference to an environment variable in the form of manifests.
 pub(super) fn env_reference(name: &str) -> Json {
-    Object::from_iter([("env".to_owned(), name.into())]).into()
+    Reference::Env(name.to_owned()).to_manifest_json()
 }
 
 /// Sorts the entries by identity, and their fields in the documented order.

@@ -112,14 +112,10 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         for name in section.required_fields {
             let value = raw.get(*name).filter(|value| !value.is_null());
             let field = section.field(name);
-            let is_read = match field.secrecy() {
-                Secrecy::Open => value.is_some(),
-                _ => {
-                    value.is_some_and(Json::is_string)
-                        || forms::is_hidden_in_responses(field, self.live)
-                }
-            };
-            if !is_read {
+            let is_open = field.secrecy() == Secrecy::Open;
+            if !value.is_some_and(|value| is_open || value.is_string())
+                && (is_open || !forms::is_hidden_in_responses(field, self.live))
+            {
                 self.record_omitted_field(name, MISSING_IN_RESPONSE);
             }
         }
@@ -361,7 +357,8 @@ fn is_empty_value(value: &Json) -> bool {
 
 /// True if a document may contain `value` for the field `name`.
 pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool {
-    if has_forbidden_character(value) {
+    // No manifest may contain such a text.
+    if texts(value).any(|text| text.contains(is_forbidden_char)) {
         return false;
     }
     match name.split_once('.') {
@@ -371,11 +368,6 @@ pub(super) fn is_expressible(section: Section, name: &str, value: &Json) -> bool
             find_refusal(section, outer, &mapping.into()).is_none()
         }
     }
-}
-
-/// True if a text in `value` has a character that no manifest may contain.
-fn has_forbidden_character(value: &Json) -> bool {
-    texts(value).any(|text| text.contains(is_forbidden_char))
 }
 
 /// Sorts a list whose order has no meaning: levels, then users, then groups.

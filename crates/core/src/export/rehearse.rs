@@ -67,11 +67,9 @@ fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
 pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
     let mut levels_above: BTreeMap<(String, String), u8> = BTreeMap::new();
     for document in documents.iter().filter(|document| document.scope == Scope::Group) {
-        for doc_section in &document.sections {
-            for entry in &doc_section.entries {
-                if let Some((user, level)) = granted_access(doc_section.section, entry) {
-                    levels_above.insert((document.path.to_lowercase(), user), level);
-                }
+        for (section, fields) in document_entries(document) {
+            if let Some((user, level)) = granted_access(section, &fields) {
+                levels_above.insert((document.path.to_lowercase(), user), level);
             }
         }
     }
@@ -81,17 +79,18 @@ pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
         for doc_section in &mut document.sections {
             let (section, comments) = (doc_section.section, &mut doc_section.comments);
             doc_section.entries.retain(|entry| {
-                let Some((user, level)) = granted_access(section, entry) else { return true };
-                let mut inherited_levels = group_paths
-                    .iter()
-                    .filter_map(|group| levels_above.get(&(group.clone(), user.clone())));
-                let lowers_access = inherited_levels.any(|inherited| *inherited > level);
-                if lowers_access {
+                let access = granted_access(section, &entry_fields(entry));
+                let Some((user, level)) = access else { return true };
+                let keeps_access = group_paths.iter().all(|group| {
+                    let inherited = levels_above.get(&(group.clone(), user.clone()));
+                    inherited.is_none_or(|inherited| *inherited <= level)
+                });
+                if !keeps_access {
                     let user = text::escape(&user);
                     comments.push(format!("Not exported: {user} (below the inherited level)"));
                     count += 1;
                 }
-                !lowers_access
+                keeps_access
             });
         }
     }
@@ -99,10 +98,9 @@ pub(super) fn omit_lower_members(documents: &mut [ExportedDocument]) -> usize {
 }
 
 /// The user, in lower case, and the level of an entry that gives somebody access.
-fn granted_access(section: Section, entry: &DocEntry) -> Option<(String, u8)> {
-    let fields = entry_fields(entry);
-    let user = find_named_object(section, &fields, NamedObject::User)?;
-    creation_effects(section, &fields).into_iter().find_map(|effect| match effect {
+fn granted_access(section: Section, fields: &Fields) -> Option<(String, u8)> {
+    let user = find_named_object(section, fields, NamedObject::User)?;
+    creation_effects(section, fields).into_iter().find_map(|effect| match effect {
         Effect::Access { after, .. } => Some((user.to_lowercase(), after)),
         _ => None,
     })
@@ -225,13 +223,12 @@ fn seed_groups(
 /// - projects with a path that is not valid for new projects.
 fn seed_project(document: &ExportedDocument) -> Option<(String, Vec<MapItem>)> {
     let branch = document.sections.iter().find_map(required_branch);
-    let mut seeded_sections: Vec<_> = document
-        .sections
-        .iter()
-        .filter(|doc_section| doc_section.section.is_only_edited())
-        .collect();
-    seeded_sections
-        .retain(|doc_section| !doc_section.entries.is_empty() && !has_guarded_entry(document));
+    let seeded_sections = document.sections.iter().filter(|doc_section| {
+        doc_section.section.is_only_edited()
+            && !doc_section.entries.is_empty()
+            && !has_guarded_entry(document)
+    });
+    let seeded_sections: Vec<_> = seeded_sections.collect();
     let has_runner = document_entries(document).any(|(section, fields)| {
         find_named_object(section, &fields, NamedObject::Runner).is_some()
     });
@@ -288,12 +285,7 @@ fn creation_effects(section: Section, fields: &Fields) -> Vec<Effect> {
 /// The entries of a document, each with its section.
 fn document_entries(document: &ExportedDocument) -> impl Iterator<Item = (Section, Fields)> {
     document.sections.iter().flat_map(|doc_section| {
-        let section = doc_section.section;
-        doc_section
-            .entries
-            .iter()
-            .map(move |entry| (section, entry_fields(entry)))
-            .collect::<Vec<_>>()
+        doc_section.entries.iter().map(|entry| (doc_section.section, entry_fields(entry)))
     })
 }
 
