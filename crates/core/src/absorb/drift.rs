@@ -100,10 +100,8 @@ pub fn find_undeclared(comparison: &ContainerComparison<'_>, includes_fields: bo
             Some(declared_section) if includes_fields && section.shape == Shape::Mapping => {
                 let mut missing_fields = split_names(exported_entry.fields);
                 missing_fields.retain(|(keys, _)| {
-                    declared_section
-                        .entries
-                        .iter()
-                        .all(|entry| !entry.fields.contains_key(&keys[0]))
+                    let mut entries = declared_section.entries.iter();
+                    !entries.any(|entry| entry.fields.contains_key(&keys[0]))
                 });
                 if missing_fields.is_empty() {
                     continue;
@@ -354,22 +352,10 @@ impl DriftCollector<'_> {
 
     /// Absorbs a whole entry: declares its live state.
     fn absorb_entry(&mut self, address: &Address, section: Section, key: &str, live: &LiveEntry) {
-        let name = section.entry_name(live.fields.raw());
-        match self
-            .comparison
-            .excerpt
-            .and_then(|live_excerpt| live_excerpt.entry(section.section, &name))
-        {
-            Some(exported_entry) => {
-                self.add_goal(
-                    address,
-                    section,
-                    key,
-                    GoalChange::from_exported_entry(exported_entry),
-                );
-            }
-            None => self.refuse(address, NOT_EXPRESSIBLE, None),
-        }
+        let (name, excerpt) = (section.entry_name(live.fields.raw()), self.comparison.excerpt);
+        let entry = excerpt.and_then(|excerpt| excerpt.entry(section.section, &name));
+        let Some(entry) = entry else { return self.refuse(address, NOT_EXPRESSIBLE, None) };
+        self.add_goal(address, section, key, GoalChange::from_exported_entry(entry));
     }
 
     /// Declares that the container is archived.

@@ -290,15 +290,11 @@ fn key_edit<'n>(
     let mapping = file.node(&target).ok_or(NOT_FOUND_REASON)?;
     let keys: Vec<_> = std::iter::once(key).chain(inner_keys.cloned()).collect();
     let node = node_at(mapping, &keys).ok_or("several layers declare parts of it")?;
-    match expression_kind(node) {
-        Some(kind) => Err(format!("it is written {kind}")),
-        None => Ok(TextEdit::Put {
-            target,
-            keys,
-            value: OutputNode::Value(value.clone()),
-            order: Vec::new(),
-        }),
+    if let Some(kind) = expression_kind(node) {
+        return Err(format!("it is written {kind}"));
     }
+    let value = OutputNode::Value(value.clone());
+    Ok(TextEdit::Put { target, keys, value, order: Vec::new() })
 }
 
 /// The keys of a mapping that changes the list of a lower layer.

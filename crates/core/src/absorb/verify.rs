@@ -78,13 +78,12 @@ fn find_differing_section(
     values: &DeclaredValues,
     other_values: &DeclaredValues,
 ) -> Option<&'static str> {
-    let mut entries = values.iter().map(|(entry, fields)| (entry, fields, other_values.get(entry)));
-    let differing_entry = entries.find(|(_, fields, other_fields)| {
-        fields.iter().any(|(name, value)| {
-            other_fields.and_then(|other_fields| other_fields.get(name)) != Some(value)
-        })
+    let differing_entry = values.iter().find(|(entry, fields)| {
+        let other_fields = other_values.get(*entry);
+        let mut fields = fields.iter();
+        fields.any(|(name, value)| other_fields.and_then(|other| other.get(name)) != Some(value))
     });
-    differing_entry.map(|((section, _), ..)| *section)
+    differing_entry.map(|((section, _), _)| *section)
 }
 
 /// Adds the result of `goal` to `expected`. If more than one result is valid, checks the entry in

@@ -190,9 +190,7 @@ impl YamlText<'_> {
     }
 
     fn is_block(self, node: &Node) -> bool {
-        matches!(node.data, NodeValue::List(_) | NodeValue::Map(_))
-            && !self.is_flow(node)
-            && !self.0[node.span.clone()].starts_with('*')
+        node.is_collection() && !self.is_flow(node) && !self.0[node.span.clone()].starts_with('*')
     }
 
     /// The byte after the colon of `key`.
@@ -362,24 +360,23 @@ impl YamlText<'_> {
             let last = written_entries(map).map(|(key, value)| self.entry_end(key, value)).max();
             return Ok(self.insert_in_brackets(map, last, &entry));
         }
-        let Some((first_key, _)) = written_entries(map).next() else {
-            let reason = "all of it is merged in from a YAML anchor";
-            return Err(Self::new_failure(reason, map.span.start));
-        };
         let positions: HashMap<&str, usize> =
             order.iter().enumerate().map(|(position, name)| (*name, position)).collect();
         let new_position = positions.get(name);
-        let previous_entries = written_entries(map).filter(|(key, _)| {
+        // The last of the keys before the new key, or else the last key.
+        let previous_entry = written_entries(map).max_by_key(|(key, _)| {
             let position = positions.get(&*key.name);
-            position.is_none_or(|position| new_position.is_none_or(|new| position < new))
+            let is_before =
+                position.is_none_or(|position| new_position.is_none_or(|new| position < new));
+            (is_before, key.span.start)
         });
-        let previous_entry = previous_entries.max_by_key(|(key, _)| key.span.start);
-        let previous_entry =
-            previous_entry.or_else(|| written_entries(map).max_by_key(|(key, _)| key.span.start));
-        let end =
-            previous_entry.map_or(first_key.span.end, |(key, value)| self.entry_end(key, value));
+        let Some((previous_key, value)) = previous_entry else {
+            let reason = "all of it is merged in from a YAML anchor";
+            return Err(Self::new_failure(reason, map.span.start));
+        };
         let item = MapItem::new(name, new_value.clone());
-        Ok(self.insert_lines(end, &writer::render_item(&item, self.column(first_key.span.start))))
+        let lines = writer::render_item(&item, self.column(previous_key.span.start));
+        Ok(self.insert_lines(self.entry_end(previous_key, value), &lines))
     }
 
     /// Adds `new_text` inside the brackets of `node`, after its last item or entry, which ends at
@@ -392,17 +389,10 @@ impl YamlText<'_> {
     ) -> TextChanges {
         let (offset, inserted_text) = match last_end {
             None => (node.span.start + 1, new_text.to_owned()),
-            Some(end) => {
-                let text_after = &self.0[end..];
-                if text_after.trim_start().starts_with(',') {
-                    (
-                        end + text_after.find(',').map_or(0, |comma| comma + 1),
-                        format!(" {new_text}"),
-                    )
-                } else {
-                    (end, format!(", {new_text}"))
-                }
-            }
+            Some(end) => match self.0[end..].trim_start().strip_prefix(',') {
+                Some(text_after) => (self.0.len() - text_after.len(), format!(" {new_text}")),
+                None => (end, format!(", {new_text}")),
+            },
         };
         vec![(offset..offset, inserted_text)]
     }

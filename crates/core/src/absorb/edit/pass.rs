@@ -116,12 +116,9 @@ impl EditPass {
         let has_crlf = text.contains("\r\n");
         let (mut result, mut copied_end) = (String::with_capacity(text.len()), 0);
         for ((start, end, _), replacement) in self.changes {
-            result.push_str(&text[copied_end..start]);
-            result.push_str(&if has_crlf {
-                replacement.replace('\n', "\r\n")
-            } else {
-                replacement
-            });
+            let crlf_replacement = has_crlf.then(|| replacement.replace('\n', "\r\n"));
+            result += &text[copied_end..start];
+            result += &crlf_replacement.unwrap_or(replacement);
             copied_end = end;
         }
         result + &text[copied_end..]
