@@ -16,6 +16,7 @@ use crate::{
     field::Secrecy,
     text::{mask_ranges, merge_ranges},
     value::{self, Json},
+    yaml,
 };
 
 /// Patterns of secrets, from `signs.yaml`.
@@ -30,10 +31,7 @@ struct SecretPatterns {
     addresses: Vec<&'static str>,
 }
 
-static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
-    let patterns_json = include_str!(concat!(env!("OUT_DIR"), "/tables/secret/signs.json"));
-    serde_json::from_str(patterns_json).expect("the build writes JSON of this form")
-});
+static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| yaml::built_in!("secret/signs"));
 
 /// The minimum length of a token in bytes, and the minimum length of its part after the known
 /// beginning.
@@ -288,19 +286,22 @@ fn is_secret_parameter(name: &str, value: &str) -> bool {
 /// True if `text` only marks the place of a value that a person has to write: `<token>`,
 /// `CHANGEME` or `xxx`.
 pub fn is_filler(text: &str) -> bool {
-    let is_mark = |first: char| "*.xX".contains(first) && text.chars().all(|c| c == first);
     let compact_text = text.to_lowercase().replace(['-', '_', ' '], "");
     let bracketed = text.strip_prefix('<').and_then(|inner| inner.strip_suffix('>'));
-    text.len() > 2 && text.starts_with(is_mark)
+    text.len() > 2 && repeats_mark(text)
         || bracketed.is_some_and(|inner| !inner.is_empty() && !inner.contains(['<', '>', '/', '=']))
         || ["changeme", "replaceme"].iter().any(|word| compact_text.starts_with(word))
         || compact_text.starts_with("your") && compact_text.ends_with("here")
         || ["fixme", "placeholder", "tbd", "todo"].contains(&&*compact_text)
 }
 
+/// True if `text` consists of one sign, as in `***` or `xxx`.
+fn repeats_mark(text: &str) -> bool {
+    text.starts_with(|first| "*.xX".contains(first) && text.chars().all(|c| c == first))
+}
+
 /// True if `text` is a placeholder for a secret.
 fn is_secret_placeholder(text: &str) -> bool {
-    let first_char = text.chars().next();
     ["@env:", "@file:", "{env:", "{file:"].iter().any(|prefix| text.starts_with(prefix))
         || text.strip_prefix('$').is_some_and(|name| {
             let mut chars = name.chars();
@@ -309,16 +310,18 @@ fn is_secret_placeholder(text: &str) -> bool {
         || (text.starts_with(['{', '<', '[']) || text.starts_with("%{"))
             && text.ends_with(['}', '>', ']'])
             && !text.contains(':')
-        || first_char
-            .is_some_and(|first| "*.xX".contains(first) && text.chars().all(|c| c == first))
+        || repeats_mark(text)
 }
 
 /// Adds the possible secrets in the URL whose authority begins at `start`.
 fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, Range<usize>)>) {
-    let end = text[start..]
-        .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`'))
-        .map_or(text.len(), |length| start + length);
-    let path_start = text[start..end].find(['/', '?', '#']).map_or(end, |length| start + length);
+    // The first of `signs` in the range, or the end of the range.
+    let find_sign = |range: Range<usize>, signs: &[char]| {
+        text[range.clone()].find(signs).map_or(range.end, |length| range.start + length)
+    };
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`');
+    let end = text[start..].find(is_end).map_or(text.len(), |length| start + length);
+    let path_start = find_sign(start..end, &['/', '?', '#']);
     let authority = &text[start..path_start];
     let mut host_start = start;
     if let Some(length) = authority.rfind('@') {
@@ -333,10 +336,8 @@ fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, R
         candidates.push((credential, start..length.map_or(path_start, |length| start + length)));
         host_start = length.map_or(start, |length| start + length + 1);
     }
-    let fragment_start = text[path_start..end].find('#').map_or(end, |length| path_start + length);
-    let query_start = text[path_start..fragment_start]
-        .find('?')
-        .map_or(fragment_start, |length| path_start + length);
+    let fragment_start = find_sign(path_start..end, &['#']);
+    let query_start = find_sign(path_start..fragment_start, &['?']);
     if host_start <= query_start {
         add_path_secrets(text, host_start, query_start, candidates);
     }

@@ -173,11 +173,8 @@ fn needs_encoding(pieces: &[TextPiece], index: usize) -> bool {
         .map(|pieces| pieces.iter().map(TextPiece::masked_text).collect::<String>());
     let Some((_, after_scheme)) = text_before.split_once("://") else { return false };
     let is_authority_end = |c: char| "/?#".contains(c);
-    let is_user = !after_scheme.contains(is_authority_end)
-        && text_after
-            .split(is_authority_end)
-            .next()
-            .is_some_and(|authority| authority.contains('@'));
+    let authority_tail = text_after.split(is_authority_end).next().unwrap_or_default();
+    let is_user = !after_scheme.contains(is_authority_end) && authority_tail.contains('@');
     is_user || after_scheme.contains('?')
 }
 

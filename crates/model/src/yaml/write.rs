@@ -3,7 +3,7 @@
 //! quotes. Comments are above a value, or after the value in an aligned column.
 
 use crate::{
-    text::{is_unsafe, wrap_lines},
+    text::{escape, is_unsafe, wrap_lines},
     value::Json,
 };
 
@@ -71,6 +71,10 @@ impl MapItem {
     pub fn with_comment(self, comment: impl Into<String>) -> Self {
         Self { comment_after: Some(comment.into()), ..self }
     }
+
+    fn escaped_comment(&self) -> Option<String> {
+        Some(escape(self.comment_after.as_deref()?).into_owned())
+    }
 }
 
 /// Adds `leaf` to `items` at the path `keys`. Missing mappings are created.
@@ -107,8 +111,7 @@ impl OutputLine {
 
     /// Adds the comment of `item`; `None` if the line already has a different comment.
     fn with_comment_of(self, item: &MapItem) -> Option<Self> {
-        let item_comment =
-            item.comment_after.as_deref().map(|comment| crate::text::escape(comment).into_owned());
+        let item_comment = item.escaped_comment();
         let can_share_comment =
             item_comment.is_none() || self.comment.is_none() || item_comment == self.comment;
         can_share_comment.then(|| Self { comment: item_comment.or(self.comment), ..self })
@@ -181,7 +184,7 @@ fn write_line(out: &mut String, line: &OutputLine, column: usize) {
 fn comment_lines(text: &str, indent: usize) -> Vec<OutputLine> {
     let max_width = MAX_LINE_WIDTH.saturating_sub(indent + 2).max(40);
     let margin = " ".repeat(indent);
-    let text = wrap_lines(&crate::text::escape(text), max_width);
+    let text = wrap_lines(&escape(text), max_width);
     text.split('\n').map(|line| line_without_comment(format!("{margin}# {line}"))).collect()
 }
 
@@ -205,11 +208,7 @@ fn write_item(out: &mut Vec<OutputLine>, item: &MapItem, indent: usize) {
             return;
         }
     }
-    let key_comment = item
-        .comment_after
-        .as_deref()
-        .map(|comment_text| crate::text::escape(comment_text).into_owned());
-    let mut head_line = OutputLine { text: key, comment: key_comment };
+    let mut head_line = OutputLine { text: key, comment: item.escaped_comment() };
     if let OutputNode::Value(Json::String(text)) = &item.node {
         head_line.text += if text.ends_with('\n') { " |" } else { " |-" };
     }
@@ -251,8 +250,7 @@ fn write_entry(
     let margin = " ".repeat(indent);
     let line = flow_mapping(items).map(|flow| flow.with_head(&format!("{margin}- ")));
     let line = line.filter(OutputLine::fits);
-    let comment =
-        entry_comment.map(|comment_text| format!("  # {}", crate::text::escape(comment_text)));
+    let comment = entry_comment.map(|comment_text| format!("  # {}", escape(comment_text)));
     let line_and_comment = line.as_ref().zip(comment.as_ref()).filter(|(line, comment)| {
         line.comment.is_none() && char_count(&line.text) + char_count(comment) <= MAX_LINE_WIDTH
     });
