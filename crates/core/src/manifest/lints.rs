@@ -169,17 +169,15 @@ pub(super) fn check(lint: &Node, manifest_paths: Option<&[String]>, findings: &m
     }
     let Some((_, node)) = lint.get("code") else { return };
     let (Some(code), span) = (node.text(), node.span.clone()) else { return };
-    let level = lint.get("level").and_then(|(_, level)| level.text()).unwrap_or_default();
+    let level = lint["level"].text().unwrap_or_default();
+    let is_fixed = FIXED_WARNING_CODES.contains(&code);
     if codes::find_code(code).is_none() {
         let names: Vec<_> = codes::CODES.iter().map(|code| code.name).collect();
         let fault = findings.report(texts::NO_CODE, span, &[]);
         fault.suggest_name(likely_candidates(code, &names).first());
-    } else if level == "allow" && FIXED_WARNING_CODES.contains(&code) {
+    } else if level == "allow" && is_fixed {
         findings.report(texts::FIRM_WARNING, span, &[]);
-    } else if ["allow", "warn"].contains(&level)
-        && !FIXED_WARNING_CODES.contains(&code)
-        && !is_adjustable(code)
-    {
+    } else if ["allow", "warn"].contains(&level) && !is_fixed && !is_adjustable(code) {
         findings.report(texts::ALWAYS_ERROR, span, placeholders![code]);
     }
 }

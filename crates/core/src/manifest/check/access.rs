@@ -99,11 +99,14 @@ fn collect_low_access(
     let Some(row_key) = row_key(named_object).or(deploy_key) else { return Vec::new() };
     let level_field = kind.specs().iter().find(|spec| spec.field.is_level());
     let low_entries = section.entries.iter().filter_map(|entry| {
-        let (mut level, mut origin) = (None, entry.origin.clone());
-        let problem_texts = match (entry.state, row_key) {
+        let (fault_texts, level, origin) = match (entry.state, row_key) {
             // Only warn: the grantee may still have access through a group above.
-            (EntryPresence::Absent, "group") => texts::LOW_SHARE_REMOVED,
-            (EntryPresence::Absent, "user") => texts::LOW_MEMBER_REMOVED,
+            (EntryPresence::Absent, "group") => {
+                (texts::LOW_SHARE_REMOVED, None, entry.origin.clone())
+            }
+            (EntryPresence::Absent, "user") => {
+                (texts::LOW_MEMBER_REMOVED, None, entry.origin.clone())
+            }
             (EntryPresence::Present, "group" | "user") => {
                 // Members may have a higher level through a group above.
                 let (min_level, fault_texts) = match (row_key, scope) {
@@ -114,26 +117,20 @@ fn collect_low_access(
                 let field = entry.fields.get(level_field?.name)?;
                 let declared_level = field.value.plain_json().and_then(AccessLevel::parse);
                 let low_level = declared_level.filter(|level| level.number < min_level)?;
-                (level, origin) = (Some(low_level.word), field.origin);
-                fault_texts
+                (fault_texts, Some(low_level.word), field.origin)
             }
             (EntryPresence::Present, "deploy_key") => {
                 let field = entry.fields.get("can_push")?;
-                if field.value.flag() != Some(false) {
-                    return None;
-                }
                 // Existing rules keep the key after it loses push access.
-                origin = field.origin;
-                texts::LOW_KEY
+                field.value.flag().filter(|can_push| !can_push)?;
+                (texts::LOW_KEY, None, field.origin)
             }
             _ => return None,
         };
-        let called_by_field = kind.called_by.and_then(|name| entry.fields.get(name));
-        let name =
-            called_by_field.as_ref().and_then(|title| title.value.text()).unwrap_or(&entry.key);
-        let name = name.to_owned();
-        let grantee = (row_key, name.to_lowercase());
-        Some((grantee, LowAccess { fault_texts: problem_texts, name, level, origin }))
+        let title = kind.called_by.and_then(|name| entry.fields.get(name));
+        let title = title.as_ref().and_then(|title| title.value.text());
+        let name = title.unwrap_or(&entry.key).to_owned();
+        Some(((row_key, name.to_lowercase()), LowAccess { fault_texts, name, level, origin }))
     });
     low_entries.collect()
 }

@@ -64,7 +64,7 @@ impl LayerBody {
     /// changes of lists.
     pub(super) fn is_plain(&self) -> bool {
         let mut entries = self.sections.iter().flat_map(|section| &section.entries);
-        entries.all(|entry| !entry.has_templates && entry.state != EntryState::Unmanaged)
+        entries.all(|entry| !entry.has_forms && entry.state != EntryState::Unmanaged)
     }
 }
 
@@ -184,14 +184,9 @@ impl<'m> ContainerMerge<'m> {
         for section_merge in std::mem::take(&mut self.sections).into_values() {
             let SectionMerge { section, origin, entries, duplicates, .. } = section_merge;
             let entries = entries.into_iter();
-            let finished_entries =
-                entries.map(|(key, entry)| self.finish_entry(section, key, entry));
-            let all_entries = finished_entries.chain(duplicates).collect();
-            body.sections.push(DocumentSection {
-                section_kind: section,
-                origin,
-                entries: all_entries,
-            });
+            let entries = entries.map(|(key, entry)| self.finish_entry(section, key, entry));
+            let entries = entries.chain(duplicates).collect();
+            body.sections.push(DocumentSection { section_kind: section, origin, entries });
         }
         self.filler.store_uses(&mut body);
         body
@@ -211,7 +206,7 @@ impl<'m> ContainerMerge<'m> {
             MergedFields::Slots(slots) => self.resolve_slots(section, slots, &mut validity),
         };
         let key = OnceLock::from(key);
-        LayerEntry { origin, state, validity, has_templates: false, fields, key }
+        LayerEntry { origin, state, validity, has_forms: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
@@ -300,7 +295,7 @@ impl<'m> SectionMerge<'m> {
             state: layer_entry.state,
             conflict: None,
             validity: layer_entry.validity,
-            fields: if layer_entry.has_templates {
+            fields: if layer_entry.has_forms {
                 MergedFields::Slots(split_fields(section, &fields, rank))
             } else {
                 MergedFields::SingleLayer(fields)

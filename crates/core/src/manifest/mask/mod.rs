@@ -182,10 +182,8 @@ impl MaskWalk<'_> {
                 }
             }
             // This is a list or mapping at a wrong place of the document.
-            None if matches!(
-                value.data,
-                NodeValue::Map(_) | NodeValue::List(_) | NodeValue::Unreadable
-            ) && self.harmless_names().contains(&key.name)
+            None if (value.is_collection() || value.data == NodeValue::Unreadable)
+                && self.harmless_names().contains(&key.name)
                 && let Some(property) = find_property(self.schema, &key.name) =>
             {
                 let was_misplaced = std::mem::replace(&mut self.is_misplaced, true);
@@ -356,28 +354,20 @@ fn is_numeric(text: &str) -> bool {
 /// The names of fields that at least one of `schemas` has and none marks as secret.
 fn collect_harmless_names(schemas: &[&Json]) -> BTreeSet<String> {
     let (mut harmless_names, mut secret_names) = (BTreeSet::new(), BTreeSet::new());
-    for schema in schemas {
-        collect_names(schema, &mut harmless_names, &mut secret_names);
-    }
-    harmless_names.difference(&secret_names).cloned().collect()
-}
-
-fn collect_names(
-    schema: &Json,
-    harmless_names: &mut BTreeSet<String>,
-    secret_names: &mut BTreeSet<String>,
-) {
-    for (name, property) in schema.get("properties").and_then(Json::as_object).into_iter().flatten()
-    {
-        let is_open = Field::from_schema(property).secrecy() == Secrecy::Open && name != "extra";
-        if is_open { &mut *harmless_names } else { &mut *secret_names }.insert(name.clone());
-        if is_open {
-            collect_names(property, harmless_names, secret_names);
+    let mut pending_schemas = schemas.to_vec();
+    while let Some(schema) = pending_schemas.pop() {
+        pending_schemas.extend(schema.get("items"));
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let is_open = Field::from_schema(property).secrecy() == Secrecy::Open;
+            if is_open && name != "extra" {
+                harmless_names.insert(name.clone());
+                pending_schemas.push(property);
+            } else {
+                secret_names.insert(name.clone());
+            }
         }
     }
-    if let Some(items) = schema.get("items") {
-        collect_names(items, harmless_names, secret_names);
-    }
+    harmless_names.difference(&secret_names).cloned().collect()
 }
 
 #[cfg(test)]

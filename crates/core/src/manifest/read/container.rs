@@ -112,12 +112,10 @@ impl DocumentReader<'_, '_> {
     ) -> DocumentSection {
         let origin = self.origin(key.span.start);
         if section.shape == Shape::List {
-            let mut entries = Vec::with_capacity(node.items().len());
-            for (index, entry) in node.items().iter().enumerate() {
-                if matches!(entry.data, NodeValue::Map(_)) {
-                    entries.push(self.read_entry(section, index, entry));
-                }
-            }
+            let items = node.items().iter().enumerate();
+            let mappings = items.filter(|(_, item)| matches!(item.data, NodeValue::Map(_)));
+            let entries =
+                mappings.map(|(index, entry)| self.read_entry(section, index, entry)).collect();
             return DocumentSection { section_kind: section, origin, entries };
         }
         let validity = self.find_validity(section, || format!("/{}", section.section));
@@ -135,16 +133,9 @@ impl DocumentReader<'_, '_> {
                 (EntryState::Present, fields.into_iter().collect(), has_forms)
             }
         };
-        let key = OnceLock::from(String::new());
-        let layer_entry = LayerEntry {
-            origin: origin.clone(),
-            state,
-            validity,
-            has_templates: has_forms,
-            fields,
-            key,
-        };
-        DocumentSection { section_kind: section, origin, entries: vec![layer_entry] }
+        let (entry_origin, key) = (origin.clone(), OnceLock::from(String::new()));
+        let entry = LayerEntry { origin: entry_origin, state, validity, has_forms, fields, key };
+        DocumentSection { section_kind: section, origin, entries: vec![entry] }
     }
 
     /// Reads the entry at `index` of a list section.
@@ -170,15 +161,8 @@ impl DocumentReader<'_, '_> {
             }
         }
         let ParsedFields { fields, has_forms } = parsed_fields;
-        let fields = fields.into_iter().collect();
-        LayerEntry {
-            origin,
-            state,
-            validity,
-            has_templates: has_forms,
-            fields,
-            key: OnceLock::new(),
-        }
+        let (fields, key) = (fields.into_iter().collect(), OnceLock::new());
+        LayerEntry { origin, state, validity, has_forms, fields, key }
     }
 
     /// Adds the misspelled fields of an invalid entry under their right names, so that such a field

@@ -52,9 +52,15 @@ pub(in crate::manifest) struct ManifestFile {
 }
 
 impl ManifestFile {
+    /// A file that the command names, with the content of the file at `path`.
+    fn named(name: impl Into<FileName>, path: &Path) -> Self {
+        let (name, path) = (name.into(), path.to_owned());
+        Self { name, path, is_named_by_command: true, replacement: None }
+    }
+
     /// A file with `text` that does not exist on disk.
     pub(in crate::manifest) fn from_text(name: FileName, text: String) -> Self {
-        Self { name, path: PathBuf::new(), is_named_by_command: true, replacement: Some(text) }
+        Self { replacement: Some(text), ..Self::named(name, Path::new("")) }
     }
 
     /// The text of the file.
@@ -147,13 +153,7 @@ pub(in crate::manifest) fn find_manifests(
     environment: &LoadEnvironment,
     diagnostics: &mut Diagnostics,
 ) -> Vec<ManifestFile> {
-    let name = environment.display_path(named_path).into();
-    let named_file = ManifestFile {
-        name,
-        path: named_path.to_owned(),
-        is_named_by_command: true,
-        replacement: None,
-    };
+    let named_file = ManifestFile::named(environment.display_path(named_path), named_path);
     if named_path.is_file() && !root.is_configured {
         return vec![named_file];
     }
@@ -182,8 +182,7 @@ pub(in crate::manifest) fn find_manifests(
     if has_too_many_files || bytes > MAX_TOTAL_BYTES {
         let limit =
             if has_too_many_files { MAX_FILES.to_string() } else { "256 MiB of".to_owned() };
-        let message = format!("more than {limit} manifests");
-        let fault = Diagnostic::error("too-large", message);
+        let fault = Diagnostic::error("too-large", format!("more than {limit} manifests"));
         diagnostics.push(fault.with_help("name a folder that contains only the manifests"));
         files.clear();
     } else if !files.iter().any(|file| file.is_named_by_command) && diagnostics.is_empty() {
@@ -208,12 +207,8 @@ pub(in crate::manifest) fn replace_texts(
         match files.binary_search_by(|file| file.name.cmp(name)) {
             Ok(index) => files[index].replacement = replacement,
             Err(index) => {
-                let path = PathBuf::from(&**name);
-                let name = name.clone();
-                files.insert(
-                    index,
-                    ManifestFile { name, path, is_named_by_command: true, replacement },
-                );
+                let file = ManifestFile::named(name.clone(), Path::new(&**name));
+                files.insert(index, ManifestFile { replacement, ..file });
             }
         }
     }
@@ -280,14 +275,10 @@ impl ManifestSearch<'_> {
             {
                 self.total_bytes = self.total_bytes.saturating_add(entry.metadata()?.len());
                 let path = entry.path();
-                let name = self.root.display_path(&path).into();
-                let is_named = real_folder.join(entry.file_name()).starts_with(&self.named_path);
-                self.files.push(ManifestFile {
-                    name,
-                    path,
-                    is_named_by_command: is_named,
-                    replacement: None,
-                });
+                let file = ManifestFile::named(self.root.display_path(&path), &path);
+                let is_named_by_command =
+                    real_folder.join(entry.file_name()).starts_with(&self.named_path);
+                self.files.push(ManifestFile { is_named_by_command, ..file });
             } else if (file_type.is_symlink()
                 || [".json", ".yaml.", ".yml."].iter().any(|part| file_name.contains(part)))
                 && self.files.is_empty()

@@ -118,6 +118,5 @@ fn plain_texts(value: &Node) -> Vec<&str> {
     if template_text(value).is_some() || parse_reference(value).is_some() {
         return Vec::new();
     }
-    let inner_values = value.entries().iter().map(|(_, value)| value).chain(value.items());
-    value.text().into_iter().chain(inner_values.flat_map(plain_texts)).collect()
+    value.text().into_iter().chain(value.children().flat_map(plain_texts)).collect()
 }

@@ -346,24 +346,22 @@ impl SchemaPosition<'_> {
         let written_word = self.node.scalar_text()?;
         let option_words = || options.iter().map(String::as_str);
         let first_word = written_word.split([' ', '+']).next().unwrap_or_default();
-        (option_words().find(|option| parse_level(&written_word) == Some(option)))
-            .or_else(|| words::find_option(&written_word, option_words()))
-            .or_else(|| option_words().find(|option| parse_level(first_word) == Some(option)))
-            .or_else(|| {
-                option_words()
-                    .find(|option| written_word.split([':', ' ', '(']).next() == Some(option))
-            })
-            .or_else(|| {
-                // The unit may be a longer word, as in `30 days`.
-                let joined = written_word.replace(' ', "");
-                option_words().find(|option| {
-                    option.starts_with(|c: char| c.is_ascii_digit()) && joined.starts_with(option)
-                })
-            })
-            .or_else(|| {
-                nearest(&written_word, option_words())
-                    .filter(|_| matches!(self.node.data, NodeValue::Text(_)))
-            })
+        let candidates = [
+            parse_level(&written_word),
+            words::find_option(&written_word, option_words()),
+            parse_level(first_word),
+            written_word.split([':', ' ', '(']).next(),
+        ];
+        let mut candidates = candidates.into_iter().flatten();
+        // The unit may be a longer word, as in `30 days`.
+        let joined_word = written_word.replace(' ', "");
+        let has_unit = |option: &&str| {
+            option.starts_with(|c: char| c.is_ascii_digit()) && joined_word.starts_with(option)
+        };
+        candidates
+            .find_map(|candidate| option_words().find(|option| *option == candidate))
+            .or_else(|| option_words().find(has_unit))
+            .or_else(|| nearest(self.node.text()?, option_words()))
     }
 }
 

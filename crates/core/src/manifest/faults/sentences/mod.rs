@@ -356,11 +356,10 @@ impl SchemaPosition<'_> {
             Scope::Project if is_rule && self.depth == 0 => {
                 "; write a rule without `for: Group` for projects"
             }
-            Scope::Project if !self.is_list_item => RULE_HINT,
-            Scope::Group if self.depth == 0 || !self.is_list_item => {
-                "; declare it in the document of the group, with `kind: Group`"
-            }
-            _ => "",
+            // An item of a list is never at the top of a document.
+            _ if self.is_list_item => "",
+            Scope::Project => RULE_HINT,
+            Scope::Group => "; declare it in the document of the group, with `kind: Group`",
         };
         let key_noun = if self.depth == 0 { "section" } else { "field" };
         Some(format!("only a {} has this {key_noun}{rule_hint}", scope.noun()))
