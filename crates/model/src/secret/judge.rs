@@ -238,17 +238,13 @@ fn token_range(
         return None;
     }
     let is_token_part = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
-    let mut token_end = prefix_end;
-    for (offset, c) in text[prefix_end..].char_indices() {
-        let next_char = text[prefix_end + offset + c.len_utf8()..].chars().next();
-        if !is_token_part(c) && (c != '.' || !next_char.is_some_and(is_token_part)) {
-            break;
-        }
-        token_end = prefix_end + offset + c.len_utf8();
-    }
-    let (token, tail) = (&text[start..token_end], &text[prefix_end..token_end]);
-    let is_long =
-        token.len() >= MIN_TOKEN_AND_TAIL_LENGTHS[0] && tail.len() >= MIN_TOKEN_AND_TAIL_LENGTHS[1];
+    let mut runs = text[prefix_end..].split(|c: char| !is_token_part(c) && c != '.');
+    // A dot is only part of a token between two other parts.
+    let mut runs = runs.next().unwrap_or_default().split("..");
+    let tail = runs.next().unwrap_or_default().trim_end_matches('.');
+    let token_end = prefix_end + tail.len();
+    let [min_length, min_tail] = MIN_TOKEN_AND_TAIL_LENGTHS;
+    let is_long = token_end - start >= min_length && tail.len() >= min_tail;
     (is_long && (!must_be_random || is_random(tail, false))).then_some(start..token_end)
 }
 

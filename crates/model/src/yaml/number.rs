@@ -4,21 +4,15 @@
 /// cannot represent the number. The error is the text that the user sees.
 pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static str> {
     const TOO_LARGE: &str = "a number that 64 bits cannot hold";
-    let radix = match text.as_bytes() {
-        [b'0', b'x', ..] => 16,
-        [b'0', b'o', ..] => 8,
-        _ => 10,
+    let (radix, unsigned) = match text.as_bytes() {
+        [b'0', b'x', ..] => (16, &text[2..]),
+        [b'0', b'o', ..] => (8, &text[2..]),
+        _ => (10, text.strip_prefix(['+', '-']).unwrap_or(text)),
     };
-    let unsigned =
-        if radix == 10 { text.strip_prefix(['+', '-']).unwrap_or(text) } else { &text[2..] };
-    if radix == 10
-        && unsigned.len() > 1
-        && unsigned.starts_with('0')
-        && unsigned.chars().all(|c| c.is_ascii_digit())
-    {
-        return Err("a number that starts with `0`: some readers of YAML read it as octal");
-    }
     if !unsigned.is_empty() && unsigned.chars().all(|c| c.is_digit(radix)) {
+        if radix == 10 && unsigned.len() > 1 && unsigned.starts_with('0') {
+            return Err("a number that starts with `0`: some readers of YAML read it as octal");
+        }
         let signed = if text.starts_with('-') { text } else { unsigned };
         return i64::from_str_radix(signed, radix).map(|n| Some(n.into())).map_err(|_| TOO_LARGE);
     }
@@ -33,17 +27,13 @@ pub(super) fn parse(text: &str) -> Result<Option<serde_json::Number>, &'static s
         _ if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') => return Ok(None),
         _ => {}
     }
-    match unsigned.parse::<f64>() {
-        Ok(float) => {
-            let float = if text.starts_with('-') { -float } else { float };
-            // `8.0` is the integer 8, as in a JSON schema.
-            if let Ok(integer) = float.to_string().parse::<i64>() {
-                return Ok(Some(integer.into()));
-            }
-            serde_json::Number::from_f64(float).map(Some).ok_or(TOO_LARGE)
-        }
-        Err(_) => Ok(None),
+    let Ok(float) = unsigned.parse::<f64>() else { return Ok(None) };
+    let float = if text.starts_with('-') { -float } else { float };
+    // `8.0` is the integer 8, as in a JSON schema.
+    if let Ok(integer) = float.to_string().parse::<i64>() {
+        return Ok(Some(integer.into()));
     }
+    serde_json::Number::from_f64(float).map(Some).ok_or(TOO_LARGE)
 }
 
 #[cfg(test)]
