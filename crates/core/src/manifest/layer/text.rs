@@ -114,11 +114,11 @@ impl<'w> Filler<'w> {
     /// # Errors
     /// If a parameter is missing, or a brace is not part of a parameter.
     fn fill_template(&self, template: &str, origin: &Origin) -> Result<Value, FillError> {
-        let mut filled_text = FilledText::default();
+        let (mut pieces, mut shown_text) = (Vec::new(), String::new());
         let mut remaining_text = template;
         while let Some(brace_start) = remaining_text.find(['{', '}']) {
             let is_after_percent = remaining_text[..brace_start].ends_with('%');
-            filled_text.push(TextPiece::Shown(remaining_text[..brace_start].to_owned()));
+            shown_text += &remaining_text[..brace_start];
             let brace = &remaining_text[brace_start..=brace_start];
             remaining_text = &remaining_text[brace_start + 1..];
             if let Some(text_after) = remaining_text.strip_prefix(brace) {
@@ -127,7 +127,7 @@ impl<'w> Filler<'w> {
                 if let Some(param) = name.filter(|name| self.resolve_param(name).is_some()) {
                     return Err(FillError::new(texts::DOUBLE_BRACES, origin, placeholders![param]));
                 }
-                filled_text.push(TextPiece::Shown(brace.to_owned()));
+                shown_text += brace;
                 remaining_text = text_after;
                 continue;
             }
@@ -137,21 +137,28 @@ impl<'w> Filler<'w> {
                     if brace == "{" { texts::OPEN_BRACE } else { texts::STRAY_BRACE };
                 return Err(FillError::new(problem_texts, origin, &[]));
             };
-            filled_text.push(match self.resolve_param(name) {
+            match self.resolve_param(name) {
                 Some(TextPiece::Secret(reference)) => {
-                    TextPiece::Secret(self.fill_name(&reference, origin)?)
+                    let secret = TextPiece::Secret(self.fill_name(&reference, origin)?);
+                    pieces.extend([TextPiece::Shown(std::mem::take(&mut shown_text)), secret]);
                 }
-                Some(piece @ TextPiece::Shown(_)) => piece,
+                Some(TextPiece::Shown(text)) => shown_text += &text,
                 None if is_after_percent && looks_like_name(name) => {
                     let fault_texts = texts::PLACEHOLDER_OF_SERVICE;
                     return Err(FillError::new(fault_texts, origin, placeholders![param = name]));
                 }
                 None => return Err(self.unknown_param_error(name, text_after, origin)),
-            });
+            }
             remaining_text = text_after;
         }
-        filled_text.push(TextPiece::Shown(remaining_text.to_owned()));
-        Ok(filled_text.into_value())
+        pieces.push(TextPiece::Shown(shown_text + remaining_text));
+        pieces.retain(|piece| !matches!(piece, TextPiece::Shown(text) if text.is_empty()));
+        Ok(match &mut pieces[..] {
+            [] => "".into(),
+            [TextPiece::Shown(text)] => Json::from(std::mem::take(text)).into(),
+            [TextPiece::Secret(reference)] => Value::Secret(reference.clone()),
+            _ => Value::Secret(Reference::Text(pieces)),
+        })
     }
 
     /// The error for the unknown parameter `name`. The message also names the unknown parameters in
@@ -371,29 +378,6 @@ pub(in crate::manifest) fn find_references(json: &Json) -> Vec<Reference> {
         (None, Json::Array(items)) => items.iter().flat_map(find_references).collect(),
         (None, Json::Object(object)) => object.values().flat_map(find_references).collect(),
         (None, _) => Vec::new(),
-    }
-}
-
-/// A text that is being filled in.
-#[derive(Default)]
-struct FilledText(Vec<TextPiece>);
-
-impl FilledText {
-    fn push(&mut self, piece: TextPiece) {
-        match (self.0.last_mut(), piece) {
-            (Some(TextPiece::Shown(text)), TextPiece::Shown(next_text)) => *text += &next_text,
-            (_, TextPiece::Shown(text)) if text.is_empty() => {}
-            (_, piece) => self.0.push(piece),
-        }
-    }
-
-    fn into_value(mut self) -> Value {
-        match &mut self.0[..] {
-            [] => "".into(),
-            [TextPiece::Shown(text)] => Json::from(std::mem::take(text)).into(),
-            [TextPiece::Secret(reference)] => Value::Secret(reference.clone()),
-            _ => Value::Secret(Reference::Text(self.0)),
-        }
     }
 }
 
