@@ -171,7 +171,18 @@ fn edit_texts(
     let mut files = SourceFiles::new(read_file);
     let mut covered_addresses: BTreeSet<&Address> = BTreeSet::new();
     loop {
-        let edits = locate_goals(before, goals, mode, &covered_addresses, &mut files)?;
+        let (mut edits, mut refusals) = (Vec::new(), Vec::new());
+        for (goal_index, goal) in goals.iter().enumerate() {
+            let Some(container) = before.container(&goal.address.path) else { continue };
+            let is_covered = covered_addresses.contains(&goal.address);
+            match locate::locate_edits(goal, container, mode, is_covered, &mut files) {
+                Ok(goal_edits) => edits.push((goal_index, goal_edits)),
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        if !refusals.is_empty() {
+            return Err(AbsorbError::Refused(refusals));
+        }
         let edited_texts = apply_edits(goals, edits, &files)?;
         let after = reload(&edited_texts).map_err(AbsorbError::InvalidResult)?;
         if mode == AbsorbMode::OwnDocument && covered_addresses.is_empty() {
@@ -202,31 +213,9 @@ fn edit_texts(
 /// The documents of a text that are `Defaults` or a `Profile`.
 fn rule_documents(text: &str) -> Vec<Json> {
     let mut documents = yaml::parse(text).documents;
-    documents.retain(|document| {
-        let kind = document.get("kind").and_then(|(_, kind)| kind.text());
-        kind.is_some_and(|kind| Layer::RULE_KINDS.contains(&kind))
-    });
+    documents
+        .retain(|node| node["kind"].text().is_some_and(|kind| Layer::RULE_KINDS.contains(&kind)));
     documents.iter().map(Node::to_json).collect()
-}
-
-/// The edits for each goal, each with the index of the goal in `goals`.
-fn locate_goals(
-    before: &Desired,
-    goals: &[Goal],
-    mode: AbsorbMode,
-    covered_addresses: &BTreeSet<&Address>,
-    files: &mut SourceFiles<'_>,
-) -> Result<Vec<(usize, Edits)>, AbsorbError> {
-    let (mut located_edits, mut refusals) = (Vec::new(), Vec::new());
-    for (goal_index, goal) in goals.iter().enumerate() {
-        let Some(container) = before.container(&goal.address.path) else { continue };
-        let is_covered = covered_addresses.contains(&goal.address);
-        match locate::locate_edits(goal, container, mode, is_covered, files) {
-            Ok(edits) => located_edits.push((goal_index, edits)),
-            Err(refusal) => refusals.push(refusal),
-        }
-    }
-    if refusals.is_empty() { Ok(located_edits) } else { Err(AbsorbError::Refused(refusals)) }
 }
 
 /// Applies all edits to the texts, in an order that keeps positions valid.

@@ -16,6 +16,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
+    iter::successors,
 };
 
 use super::{
@@ -405,12 +406,10 @@ fn effective_values<'c>(
     group_index: usize,
 ) -> Vec<&'c SharedValue> {
     let mut effective_by_key: BTreeMap<&SharedKey, &SharedValue> = BTreeMap::new();
-    let mut next_index = Some(group_index);
-    while let Some(current_index) = next_index {
-        for shared in values.iter().filter(|value| value.rule.0 == current_index) {
+    for index in successors(Some(group_index), |index| groups[*index].parent) {
+        for shared in values.iter().filter(|value| value.rule.0 == index) {
             effective_by_key.entry(&shared.key).or_insert(shared);
         }
-        next_index = groups[current_index].parent;
     }
     effective_by_key.into_values().collect()
 }

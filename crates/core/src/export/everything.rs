@@ -53,11 +53,8 @@ pub fn widen_to_all_fields(container: &Container, settings: &ExportSettings) -> 
 pub fn widen_to_all_sections(container: &Container, settings: &ExportSettings) -> Container {
     let mut full_container = container.clone();
     for section in readable_container(container.scope, container.path.clone(), settings).sections {
-        match full_container
-            .sections
-            .iter_mut()
-            .find(|existing| existing.kind.section == section.kind.section)
-        {
+        let mut sections = full_container.sections.iter_mut();
+        match sections.find(|existing| existing.kind.section == section.kind.section) {
             Some(declared) => declared.entries.extend(section.entries),
             None => full_container.sections.push(section),
         }

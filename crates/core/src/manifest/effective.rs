@@ -76,14 +76,12 @@ impl Trace {
                     .map(|layer_entry| self.entry_items(section_kind, layer_entry))
                     .collect(),
             ),
-            (Shape::Container, Some(layer_entry)) if layer_entry.state == EntryState::Absent => {
-                OutputNode::Value(false.into())
+            (shape, Some(layer_entry)) if layer_entry.state == EntryState::Absent => {
+                let is_container = shape == Shape::Container;
+                OutputNode::Value(if is_container { false.into() } else { Json::Null })
             }
             (Shape::Container, Some(layer_entry)) if layer_entry.fields.keys().next().is_none() => {
                 OutputNode::Value(true.into())
-            }
-            (_, Some(layer_entry)) if layer_entry.state == EntryState::Absent => {
-                OutputNode::Value(Json::Null)
             }
             (Shape::Mapping | Shape::Container, Some(layer_entry)) => {
                 let (items, hidden_fields) = self.field_items(section_kind, layer_entry);
