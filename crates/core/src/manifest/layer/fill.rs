@@ -30,7 +30,7 @@ pub(super) fn fill_identity<'p>(
     filler: &Filler<'_>,
     faults: &mut Faults,
 ) -> Option<(String, Cow<'p, DeclaredFields>)> {
-    if !entry.has_forms || section.identity.is_empty() {
+    if !entry.has_templates || section.identity.is_empty() {
         return Some((entry.key(section).to_owned(), Cow::Borrowed(&entry.fields)));
     }
     let mut fields: BTreeMap<&str, _> = entry.fields.iter().collect();

@@ -64,7 +64,7 @@ impl LayerBody {
     /// changes of lists.
     pub(super) fn is_plain(&self) -> bool {
         let mut entries = self.sections.iter().flat_map(|section| &section.entries);
-        entries.all(|entry| !entry.has_forms && entry.state != EntryState::Unmanaged)
+        entries.all(|entry| !entry.has_templates && entry.state != EntryState::Unmanaged)
     }
 }
 
@@ -206,7 +206,7 @@ impl<'m> ContainerMerge<'m> {
             MergedFields::Slots(slots) => self.resolve_slots(section, slots, &mut validity),
         };
         let key = OnceLock::from(key);
-        LayerEntry { origin, state, validity, has_forms: false, fields, key }
+        LayerEntry { origin, state, validity, has_templates: false, fields, key }
     }
 
     /// The fields of `slots`, with every template filled in.
@@ -295,7 +295,7 @@ impl<'m> SectionMerge<'m> {
             state: layer_entry.state,
             conflict: None,
             validity: layer_entry.validity,
-            fields: if layer_entry.has_forms {
+            fields: if layer_entry.has_templates {
                 MergedFields::Slots(split_fields(section, &fields, rank))
             } else {
                 MergedFields::SingleLayer(fields)

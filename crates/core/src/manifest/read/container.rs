@@ -28,7 +28,7 @@ use crate::{
 struct ParsedFields<'n> {
     fields: Vec<(&'n str, Sourced<Value>)>,
     /// True if one of the fields contains a template or a list form.
-    has_forms: bool,
+    has_templates: bool,
 }
 
 impl ParsedFields<'_> {
@@ -119,7 +119,7 @@ impl DocumentReader<'_, '_> {
             return DocumentSection { section_kind: section, origin, entries };
         }
         let validity = self.find_validity(section, || format!("/{}", section.section));
-        let (state, fields, has_forms) = match (section.shape, &node.data) {
+        let (state, fields, has_templates) = match (section.shape, &node.data) {
             (Shape::Mapping | Shape::Switch, NodeValue::Null)
             | (Shape::Container, NodeValue::Bool(false)) => {
                 (EntryState::Absent, DeclaredFields::default(), false)
@@ -129,12 +129,13 @@ impl DocumentReader<'_, '_> {
                 (EntryState::Present, DeclaredFields::from_iter([field]), false)
             }
             _ => {
-                let ParsedFields { fields, has_forms } = self.read_fields(section, node);
-                (EntryState::Present, fields.into_iter().collect(), has_forms)
+                let ParsedFields { fields, has_templates } = self.read_fields(section, node);
+                (EntryState::Present, fields.into_iter().collect(), has_templates)
             }
         };
         let (entry_origin, key) = (origin.clone(), OnceLock::from(String::new()));
-        let entry = LayerEntry { origin: entry_origin, state, validity, has_forms, fields, key };
+        let entry =
+            LayerEntry { origin: entry_origin, state, validity, has_templates, fields, key };
         DocumentSection { section_kind: section, origin, entries: vec![entry] }
     }
 
@@ -160,9 +161,9 @@ impl DocumentReader<'_, '_> {
                 parsed_fields.fields.push((name, Sourced { value, origin: origin.clone() }));
             }
         }
-        let ParsedFields { fields, has_forms } = parsed_fields;
+        let ParsedFields { fields, has_templates } = parsed_fields;
         let (fields, key) = (fields.into_iter().collect(), OnceLock::new());
-        LayerEntry { origin, state, validity, has_forms, fields, key }
+        LayerEntry { origin, state, validity, has_templates, fields, key }
     }
 
     /// Adds the misspelled fields of an invalid entry under their right names, so that such a field
@@ -232,7 +233,7 @@ impl DocumentReader<'_, '_> {
             }
             self.check_untyped_value(TextPlace::Extra, key, value);
             let value = value.to_json();
-            parsed_fields.has_forms |= has_reference(&value);
+            parsed_fields.has_templates |= has_reference(&value);
             parsed_fields.fields.push((&key.name, self.attach_origin(key, value.into())));
         }
         parsed_fields
@@ -252,9 +253,9 @@ impl DocumentReader<'_, '_> {
                 _ => Cow::Owned(format!("{prefix}{}", key.name)),
             };
             if let Some(spec) = table.get(&name) {
-                parsed_fields.has_forms |= templates::contains_form(&spec.schema, value);
+                parsed_fields.has_templates |= templates::contains_form(&spec.schema, value);
                 let mut value = read_value(spec, value);
-                parsed_fields.has_forms |= value.sources().iter().any(Reference::is_template)
+                parsed_fields.has_templates |= value.sources().iter().any(Reference::is_template)
                     || (spec.has_secret_rows() && value.plain_json().is_some_and(has_reference));
                 forms::normalize_spelling(spec, &mut value);
                 parsed_fields.fields.push((spec.name, self.attach_origin(key, value)));

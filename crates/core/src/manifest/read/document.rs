@@ -132,7 +132,7 @@ pub(in crate::manifest) struct LayerEntry {
     /// The validity of the entry by the schema.
     pub(in crate::manifest) validity: Validity,
     /// True if a field contains a form that replaces a value: see [`templates`](super::templates).
-    pub(in crate::manifest) has_forms: bool,
+    pub(in crate::manifest) has_templates: bool,
     /// The fields, including keys below `extra:`.
     pub(in crate::manifest) fields: DeclaredFields,
     /// The key of the entry within the section, computed on first use.
