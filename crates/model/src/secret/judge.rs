@@ -158,8 +158,11 @@ pub fn has_random_run(text: &str) -> bool {
     text.split(|c| !is_token_char(c)).any(|run| is_random(run, false))
 }
 
+/// Possible secrets: the kind and the byte range of each.
+type Candidates = Vec<(Credential, Range<usize>)>;
+
 /// Like [`find_secrets`], with the kind of each secret, unordered and not merged.
-fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize>)> {
+fn find_candidates(text: &str, secrecy: Secrecy) -> Candidates {
     let mut candidates = Vec::new();
     let (markers, first_lookalike) = &*MARKERS;
     for marker in markers.find_iter(text) {
@@ -174,7 +177,7 @@ fn find_candidates(text: &str, secrecy: Secrecy) -> Vec<(Credential, Range<usize
             2 => (Credential::PrivateKey, private_key_range(text, start)),
             index => {
                 let must_be_random = index >= *first_lookalike;
-                (Credential::Token, token_range(text, start, end, must_be_random))
+                (Credential::Token, token_range(text, marker.range(), must_be_random))
             }
         };
         candidates.extend(range.map(|range| (kind, range)));
@@ -224,14 +227,9 @@ fn has_long_tail(word: &str, beginning: &str, min_tail: usize) -> bool {
     word.strip_prefix(beginning).is_some_and(|tail| tail.len() >= min_tail)
 }
 
-/// The range of the token at `start`, whose known beginning ends at `prefix_end`; `None` if it is
-/// no token.
-fn token_range(
-    text: &str,
-    start: usize,
-    prefix_end: usize,
-    must_be_random: bool,
-) -> Option<Range<usize>> {
+/// The range of the token with a known beginning at `prefix`; `None` if it is no token.
+fn token_range(text: &str, prefix: Range<usize>, must_be_random: bool) -> Option<Range<usize>> {
+    let Range { start, end: prefix_end } = prefix;
     let text_before = &text[..start];
     let is_encoded = text_before.len() >= 3 && text_before.as_bytes()[start - 3] == b'%';
     if !is_encoded && text_before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
@@ -310,7 +308,7 @@ fn is_secret_placeholder(text: &str) -> bool {
 }
 
 /// Adds the possible secrets in the URL whose authority begins at `start`.
-fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, Range<usize>)>) {
+fn add_url_secrets(text: &str, start: usize, candidates: &mut Candidates) {
     // The first of `signs` in the range, or the end of the range.
     let find_sign = |range: Range<usize>, signs: &[char]| {
         text[range.clone()].find(signs).map_or(range.end, |length| range.start + length)
@@ -335,7 +333,7 @@ fn add_url_secrets(text: &str, start: usize, candidates: &mut Vec<(Credential, R
     let fragment_start = find_sign(path_start..end, &['#']);
     let query_start = find_sign(path_start..fragment_start, &['?']);
     if host_start <= query_start {
-        add_path_secrets(text, host_start, query_start, candidates);
+        add_path_secrets(text, host_start..query_start, candidates);
     }
     for parameter in text[query_start..fragment_start].trim_start_matches('?').split(['&', ';']) {
         let value = parameter.split_once('=').map_or(parameter, |(_, value)| value);
@@ -371,12 +369,8 @@ fn classify_user_info(text: &str, start: usize, length: usize) -> Credential {
 /// Adds the secret parts in the host and path of a URL. If the URL has the known beginning of an
 /// address that allows writing, the part after this beginning is secret. Otherwise random parts
 /// after a word such as `hook` are secret, and other random parts are possible secrets.
-fn add_path_secrets(
-    text: &str,
-    host_start: usize,
-    query_start: usize,
-    candidates: &mut Vec<(Credential, Range<usize>)>,
-) {
+fn add_path_secrets(text: &str, url: Range<usize>, candidates: &mut Candidates) {
+    let Range { start: host_start, end: query_start } = url;
     let lower_url = text[host_start..query_start].to_ascii_lowercase();
     let host_name = lower_url.split('/').next().unwrap_or_default();
     // A known address may begin at any label of the host.
