@@ -13,7 +13,7 @@ use std::{
 use super::{
     fill::{fill_identity, fill_templates},
     rules::{ContainerLayers, MAX_LISTED_NAMES, RankedValue, report_ambiguous},
-    slots::{Slot, add_slot, apply_change, list_changes, set_value, split_fields},
+    slots::{Slot, add_slot, set_value, split_fields},
     text::Filler,
 };
 use crate::{
@@ -217,10 +217,10 @@ impl<'m> ContainerMerge<'m> {
         validity: &mut Validity,
     ) -> DeclaredFields {
         let mut fields: BTreeMap<String, (usize, Sourced<Value>)> = BTreeMap::new();
-        for slot in slots.into_values() {
-            self.check_slot(section, &slot);
-            let Slot { rank, written_names: names, value, lower_value, origin, .. } = slot;
-            let value = apply_change(section, &names[0], value, lower_value);
+        for mut slot in slots.into_values() {
+            self.check_slot(&slot);
+            let value = slot.take_merged_value();
+            let Slot { rank, written_names: names, origin, .. } = slot;
             let Some((outer_name, inner_names)) = names.split_first() else { continue };
             let (highest_rank, field) = fields.entry(outer_name.clone()).or_insert_with(|| {
                 (rank, Sourced { value: Json::Null.into(), origin: origin.clone() })
@@ -241,12 +241,12 @@ impl<'m> ContainerMerge<'m> {
 
     /// Reports different values of equal rank. In a document, also reports items of `remove` that
     /// no lower layer adds.
-    fn check_slot(&mut self, section: Section, slot: &Slot) {
-        let Slot { written_names: names, value, lower_value, origin, conflict, .. } = slot;
+    fn check_slot(&mut self, slot: &Slot) {
+        let Slot { written_names: names, lower_value, origin, conflict, .. } = slot;
         let (field_name, path) = (names.join("."), self.filler.path());
         report_ambiguous(&field_name, path, origin, conflict.as_ref(), self.faults);
         let name = &names[0];
-        let changes = list_changes(section, name, value).filter(|_| origin.layer > Layer::Profile);
+        let changes = slot.list_changes().filter(|_| origin.layer > Layer::Profile);
         let Some([_, removed_items]) = changes else { return };
         let lower_items = match lower_value.as_ref().map(Value::plain_json) {
             None => &[][..],
@@ -331,7 +331,7 @@ impl MergedEntry<'_> {
     fn merge(&mut self, section: Section, mut other: Self) {
         let mut all_slots = self.take_slots(section);
         for (key, slot) in other.take_slots(section) {
-            add_slot(section, &mut all_slots, key, slot);
+            add_slot(&mut all_slots, key, slot);
         }
         self.fields = MergedFields::Slots(all_slots);
         if self.layer.rank < other.layer.rank || other.origin < self.origin {

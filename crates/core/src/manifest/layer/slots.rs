@@ -22,6 +22,8 @@ pub(super) struct Slot {
     /// The path of names to the slot, as written. The key of the slot has current names instead of
     /// deprecated ones, so that a field has the same slot under both names.
     pub(super) written_names: Vec<String>,
+    /// True if the slot is in a field that accepts a list.
+    accepts_list: bool,
     pub(super) value: Value,
     /// The list of lower layers, if `value` only changes this list.
     pub(super) lower_value: Option<Value>,
@@ -34,6 +36,32 @@ impl Slot {
     /// True if the slot sets an empty mapping.
     fn is_empty(&self) -> bool {
         self.value.plain_json().is_some_and(|json| *json == json!({}))
+    }
+
+    /// The lists `add` and `remove` in the value; `None` if the value is not
+    /// `{add: [...], remove: [...]}`.
+    pub(super) fn list_changes(&self) -> Option<[&[Json]; 2]> {
+        let object = self.value.plain_json()?.as_object().filter(|_| self.accepts_list)?;
+        let lists = CHANGE_KEYS
+            .map(|name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice));
+        object.keys().all(|key| CHANGE_KEYS.contains(&key.as_str())).then_some(lists)
+    }
+
+    /// Takes the value. A change of a list is applied to the list of lower layers.
+    pub(super) fn take_merged_value(&mut self) -> Value {
+        let lower_value = self.lower_value.take();
+        let Some([added, removed]) = self.list_changes() else {
+            return std::mem::replace(&mut self.value, Json::Null.into());
+        };
+        let mut items = match lower_value {
+            Some(Value::Plain(Json::Array(list))) => list,
+            _ => Vec::new(),
+        };
+        let removed_items: HashSet<_> = removed.iter().collect();
+        items.retain(|item| !removed_items.contains(item));
+        let mut seen_items: HashSet<_> = items.iter().cloned().collect();
+        items.extend(added.iter().filter(|item| seen_items.insert((*item).clone())).cloned());
+        Json::Array(items).into()
     }
 }
 
@@ -58,6 +86,7 @@ pub(super) fn split_fields(
         let slot = Slot {
             rank,
             written_names: vec![name.to_owned()],
+            accepts_list: is_list(schema),
             value,
             lower_value: None,
             origin,
@@ -113,12 +142,7 @@ fn add_leaves(key: String, schema: &Json, slot: Slot, slots: &mut BTreeMap<Strin
 }
 
 /// Adds a slot of a layer. The rank of the layer must not be lower than the rank of earlier layers.
-pub(super) fn add_slot(
-    section: Section,
-    slots: &mut BTreeMap<String, Slot>,
-    key: String,
-    mut new_slot: Slot,
-) {
+pub(super) fn add_slot(slots: &mut BTreeMap<String, Slot>, key: String, mut new_slot: Slot) {
     // An empty mapping, `{}`, sets nothing within the mapping.
     if new_slot.is_empty() && slots.keys().any(|other_key| is_within(other_key, &key)) {
         return;
@@ -135,18 +159,16 @@ pub(super) fn add_slot(
         slots.insert(key, new_slot);
         return;
     };
-    let is_change = list_changes(section, &new_slot.written_names[0], &new_slot.value).is_some();
-    let is_old_change = list_changes(section, &new_slot.written_names[0], &slot.value).is_some();
+    let is_change = new_slot.list_changes().is_some();
+    let is_old_change = slot.list_changes().is_some();
     if slot.rank < new_slot.rank {
         if is_change {
-            let lower_slot = slot.clone();
             // A condition on live values cannot be changed.
             let is_condition =
-                matches!(&lower_slot.value, Value::Plain(Json::Object(_))) && !is_old_change;
+                matches!(&slot.value, Value::Plain(Json::Object(_))) && !is_old_change;
             new_slot.conflict =
-                lower_slot.conflict.or_else(|| is_condition.then(|| lower_slot.origin.clone()));
-            let Slot { written_names: names, value, lower_value, .. } = lower_slot;
-            new_slot.lower_value = Some(apply_change(section, &names[0], value, lower_value));
+                slot.conflict.take().or_else(|| is_condition.then(|| slot.origin.clone()));
+            new_slot.lower_value = Some(slot.take_merged_value());
         }
         *slot = new_slot;
     } else if slot.value == new_slot.value {
@@ -160,39 +182,6 @@ pub(super) fn add_slot(
     } else {
         slot.conflict = Some(new_slot.origin);
     }
-}
-
-/// The lists `add` and `remove` in `value` of the field `name`; `None` if the value is not
-/// `{add: [...], remove: [...]}`.
-pub(super) fn list_changes<'v>(
-    section: Section,
-    name: &str,
-    value: &'v Value,
-) -> Option<[&'v [Json]; 2]> {
-    let is_list_field = section.spec(name).is_some_and(|spec| is_list(&spec.schema));
-    let object = value.plain_json()?.as_object().filter(|_| is_list_field)?;
-    let lists = CHANGE_KEYS
-        .map(|name| object.get(name).and_then(Json::as_array).map_or(&[][..], Vec::as_slice));
-    object.keys().all(|key| CHANGE_KEYS.contains(&key.as_str())).then_some(lists)
-}
-
-/// Applies `value` to `lower_value`. Returns `value` unchanged if it does not change a list.
-pub(super) fn apply_change(
-    section: Section,
-    name: &str,
-    value: Value,
-    lower_value: Option<Value>,
-) -> Value {
-    let Some([added, removed]) = list_changes(section, name, &value) else { return value };
-    let mut items = match lower_value {
-        Some(Value::Plain(Json::Array(list))) => list,
-        _ => Vec::new(),
-    };
-    let removed_items: HashSet<_> = removed.iter().collect();
-    items.retain(|item| !removed_items.contains(item));
-    let mut seen_items: HashSet<_> = items.iter().cloned().collect();
-    items.extend(added.iter().filter(|item| seen_items.insert((*item).clone())).cloned());
-    Json::Array(items).into()
 }
 
 /// Unites two changes of one list, in any order. `None` if one change adds an item that the other

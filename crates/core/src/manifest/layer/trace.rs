@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{
     fill,
     rules::{ContainerLayers, TrackedRule},
-    slots::{self, KEY_SEPARATOR, Slot},
+    slots::{self, KEY_SEPARATOR},
     text::Filler,
 };
 use crate::{
@@ -61,6 +61,8 @@ pub struct TracedValue {
     pub written_names: Vec<String>,
     /// The value.
     pub value: LayerValue,
+    /// True if the value changes the list of lower layers.
+    changes_list: bool,
     /// The place of the value in the manifests.
     pub origin: Origin,
 }
@@ -167,7 +169,7 @@ impl Trace {
                     .peekable();
                 let effect = if replacers.peek().is_none() {
                     LayerEffect::Decides
-                } else if replacers.all(|link| link.traced_value.changes_list(section)) {
+                } else if replacers.all(|link| link.traced_value.changes_list) {
                     LayerEffect::Extended
                 } else {
                     LayerEffect::Outranked
@@ -220,18 +222,17 @@ impl TracedLayer {
                     EntryState::Unmanaged => LayerValue::Unmanaged,
                 };
                 let leaves = slots::split_fields(section_kind, &fields, rank).into_iter();
-                values.extend(leaves.map(
-                    |(slot_key, Slot { written_names: names, value, origin, .. })| {
-                        let current_names =
-                            slot_key.split(KEY_SEPARATOR).map(str::to_owned).collect();
-                        let value = LayerValue::Value(value);
-                        TracedValue {
-                            current_names,
-                            written_names: names,
-                            ..TracedValue::new(section_name, &key, value, &origin)
-                        }
-                    },
-                ));
+                values.extend(leaves.map(|(slot_key, slot)| TracedValue {
+                    current_names: slot_key.split(KEY_SEPARATOR).map(str::to_owned).collect(),
+                    changes_list: slot.list_changes().is_some(),
+                    written_names: slot.written_names,
+                    ..TracedValue::new(
+                        section_name,
+                        &key,
+                        LayerValue::Value(slot.value),
+                        &slot.origin,
+                    )
+                }));
                 values.push(TracedValue::new(section_name, &key, entry_value, &entry.origin));
             }
         }
@@ -253,6 +254,7 @@ impl TracedValue {
             current_names: Vec::new(),
             written_names: Vec::new(),
             value,
+            changes_list: false,
             origin,
         }
     }
@@ -268,16 +270,6 @@ impl TracedValue {
                 }
                 value => *value == LayerValue::Ignores,
             }
-    }
-
-    /// True if the value changes the list of lower layers.
-    fn changes_list(&self, section: Section) -> bool {
-        match &self.value {
-            LayerValue::Value(value) => {
-                slots::list_changes(section, &self.written_names[0], value).is_some()
-            }
-            _ => false,
-        }
     }
 
     /// True if the value is an empty mapping, which sets no slot.
