@@ -99,12 +99,8 @@ fn deduplicate_comments(mut documents: Vec<&mut Vec<String>>) {
     }
 }
 
-/// Adds the file for the documents of one group, or several files if one file would be too large.
-pub(super) fn add_files(
-    stem: &str,
-    documents: impl Iterator<Item = String>,
-    files: &mut Vec<ExportedFile>,
-) {
+/// The file for the documents of one group, or several files if one file would be too large.
+pub(super) fn split_into_files(stem: &str, documents: Vec<String>) -> Vec<ExportedFile> {
     let mut texts: Vec<String> = Vec::new();
     for document in documents {
         match texts.last_mut() {
@@ -115,14 +111,12 @@ pub(super) fn add_files(
             _ => texts.push(document),
         }
     }
-    for (number, text) in texts.into_iter().enumerate() {
-        let path = match number {
-            0 => format!("{stem}.yaml"),
-            // No path of the service contains `~`.
-            number => format!("{stem}~{}.yaml", number + 1),
-        };
-        files.push(ExportedFile { path, text });
-    }
+    // No path of the service contains `~`.
+    let suffixes = std::iter::once(String::new()).chain((2..).map(|number| format!("~{number}")));
+    let files = suffixes.zip(texts);
+    files
+        .map(|(suffix, text)| ExportedFile { path: format!("{stem}{suffix}.yaml"), text })
+        .collect()
 }
 
 /// The path of the file for the group or project at `path`, without extension. Different groups never

@@ -310,7 +310,7 @@ impl ExportBuilder {
             texts_by_stem.entry(stem).or_default()[scope.choose(0, 2)].push(text);
         }
         for (stem, texts) in texts_by_stem {
-            files::add_files(&stem, texts.into_iter().flatten(), &mut export.files);
+            export.files.extend(files::split_into_files(&stem, texts.concat()));
         }
         export.files.sort_by(|a, b| a.path.cmp(&b.path));
         export
