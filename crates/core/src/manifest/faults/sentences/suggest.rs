@@ -79,11 +79,9 @@ impl SuggestionRow {
             && self.text.is_match(position.node.text().unwrap_or_default())
             && self.when.iter().all(|fact| position.fact_holds(fact))
             && !self.not.iter().any(|fact| position.fact_holds(fact));
-        let help =
-            is_match.then(|| position.fill_placeholders(self.help, matched_text)).flatten()?;
-        let message =
-            self.message.and_then(|message| position.fill_placeholders(message, matched_text));
-        let message = message.map(|message| (message, matched_text.to_owned()));
+        let fill = |text| position.fill_placeholders(text, matched_text);
+        let help = is_match.then(|| fill(self.help)).flatten()?;
+        let message = self.message.and_then(fill).map(|text| (text, matched_text.to_owned()));
         Some(Suggestion { code: self.code, message, help })
     }
 }
@@ -106,15 +104,11 @@ impl<'d> SchemaPosition<'d> {
         code: &'static str,
         message: String,
     ) -> LocatedFault {
-        let fault = LocatedFault::error(code, message, self.span());
-        let Some(Suggestion { code: suggested_code, message, help }) =
-            self.find_suggestion(table_name)
-        else {
-            return fault;
-        };
-        let mut fault =
-            LocatedFault { code: suggested_code.unwrap_or(code), help: Some(help), ..fault };
-        if let Some((message, key)) = message {
+        let mut fault = LocatedFault::error(code, message, self.span());
+        let Some(suggestion) = self.find_suggestion(table_name) else { return fault };
+        fault.code = suggestion.code.unwrap_or(code);
+        fault.set_help(suggestion.help);
+        if let Some((message, key)) = suggestion.message {
             fault.message = message;
             fault.position =
                 self.node.get(&key).map_or(fault.position, |(key, _)| key.span.clone());
