@@ -27,16 +27,24 @@ pub(super) fn separate_documents(
     goals: &[Goal],
     files: &mut SourceFiles<'_>,
 ) -> Result<FileTexts, AbsorbError> {
+    let path_changes = |path: &ChangedPath| {
+        let goals = path.goal_indexes.iter().map(|number| &goals[*number]);
+        goals.map(|goal| (goal.section, &goal.key, &goal.change)).collect::<Vec<_>>()
+    };
     let (mut removals, mut refusals) = (Vec::new(), Vec::new());
     let mut copies: BTreeMap<FileName, String> = BTreeMap::new();
-    for ((name, _), paths) in find_changed_paths(before, goals, files) {
+    for ((name, _), mut paths) in find_changed_paths(before, goals, files) {
         // `find_changed_paths` already read this file.
         let Ok(file) = files.open(&name) else { continue };
         let Some(document) = file.node(&paths[0].location.mapping) else { continue };
-        let separated_paths = paths_to_separate(paths, document["paths"].children().count(), goals);
-        for ChangedPath { location: Location { mapping, item, .. }, goal_indexes: numbers } in
-            separated_paths
-        {
+        // If all paths change, the first path and all paths with the same changes keep the
+        // document.
+        if paths.len() == document["paths"].children().count() {
+            let first_path = paths.remove(0);
+            paths.retain(|other| path_changes(other) != path_changes(&first_path));
+        }
+        for ChangedPath { location, goal_indexes: numbers } in paths {
+            let Location { mapping, item, .. } = location;
             let item = item.unwrap_or_default();
             match edit::copy_document(&file.text, document, item) {
                 Ok(copy) => *copies.entry(name.clone()).or_default() += &copy,
@@ -85,23 +93,4 @@ fn find_changed_paths(
         }
     }
     paths_by_document
-}
-
-/// The paths that need a separate document. `changed_paths` are the paths with goals in one
-/// document, which has `path_count` paths. If all paths change, the first path and all paths with
-/// the same changes keep the document.
-fn paths_to_separate(
-    mut changed_paths: Vec<ChangedPath>,
-    path_count: usize,
-    goals: &[Goal],
-) -> Vec<ChangedPath> {
-    let path_changes = |path: &ChangedPath| {
-        let goals = path.goal_indexes.iter().map(|number| &goals[*number]);
-        goals.map(|goal| (goal.section, &goal.key, &goal.change)).collect::<Vec<_>>()
-    };
-    if changed_paths.len() == path_count {
-        let first_path = changed_paths.remove(0);
-        changed_paths.retain(|other| path_changes(other) != path_changes(&first_path));
-    }
-    changed_paths
 }

@@ -128,15 +128,27 @@ pub(super) fn extract_defaults(
     rules.collect()
 }
 
-/// The shared values that save more lines than their `Defaults` need. A group whose values save too
-/// few lines may no longer share values.
+/// The values that groups can share and that save more lines than their `Defaults` need. A group
+/// whose values save too few lines may no longer share values.
 fn choose_values(
     documents: &[ExportedDocument],
     groups: &mut [GroupProjects],
     scope: Scope,
 ) -> Vec<SharedValue> {
+    let projects = documents.iter().filter(|document| document.scope == scope);
+    let mut counts: BTreeMap<SharedKey, (Section, usize)> = BTreeMap::new();
+    for doc_section in projects.flat_map(shareable_sections) {
+        let section = doc_section.section;
+        for key in doc_section.entries.iter().flat_map(|entry| shareable_keys(section, entry)) {
+            counts.entry(key).or_insert((section, 0)).1 += 1;
+        }
+    }
+    counts.retain(|_, (_, count)| *count >= MIN_PROJECTS);
     loop {
-        let mut values = collect_shared_values(documents, groups, scope);
+        let values = counts
+            .iter()
+            .flat_map(|(key, (section, _))| find_shared_values(key, *section, documents, groups));
+        let mut values: Vec<_> = values.collect();
         let mut saved_lines_by_rule: BTreeMap<RuleKey, u64> = BTreeMap::new();
         for value in &values {
             *saved_lines_by_rule.entry(value.rule.clone()).or_default() += value.saved_lines;
@@ -222,28 +234,6 @@ fn group_documents(documents: &[ExportedDocument], scope: Scope) -> Vec<GroupPro
         }
     }
     groups
-}
-
-/// The values that groups can share to save lines, for all keys.
-fn collect_shared_values(
-    documents: &[ExportedDocument],
-    groups: &[GroupProjects],
-    scope: Scope,
-) -> Vec<SharedValue> {
-    let projects = documents.iter().filter(|document| document.scope == scope);
-    let mut counts: BTreeMap<SharedKey, (Section, usize)> = BTreeMap::new();
-    for doc_section in projects.flat_map(shareable_sections) {
-        for key in
-            doc_section.entries.iter().flat_map(|entry| shareable_keys(doc_section.section, entry))
-        {
-            counts.entry(key).or_insert((doc_section.section, 0)).1 += 1;
-        }
-    }
-    counts.retain(|_, (_, count)| *count >= MIN_PROJECTS);
-    counts
-        .into_iter()
-        .flat_map(|(key, (section, _))| find_shared_values(&key, section, documents, groups))
-        .collect()
 }
 
 /// The values of the field or entry `key` that groups can share to save lines. Outer groups come
