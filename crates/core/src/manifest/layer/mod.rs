@@ -22,7 +22,7 @@ use super::{
     parallel::map_parallel,
     read::document::{DeclaredContainer, Document, DocumentAcknowledgement, FilledName},
 };
-use crate::{address::Glob, secret::Reference};
+use crate::{address::Glob, desired::Acknowledgement, secret::Reference};
 
 mod fill;
 mod idle;
@@ -84,16 +84,9 @@ pub(super) fn merge_documents(documents: Vec<Document>, traced_globs: &[Glob]) -
     rules.report_idle(&result.containers, &mut result.faults);
     result.rules = rules;
     result.acknowledgements.sort_by_cached_key(|declaration| {
-        declaration.acknowledgement.clone().map(|acknowledgement| {
-            let address = (acknowledgement.guard, acknowledgement.selector.pattern().to_owned());
-            (
-                address,
-                acknowledgement.max_objects,
-                acknowledgement.until,
-                acknowledgement.reason,
-                acknowledgement.origin,
-            )
-        })
+        let Acknowledgement { guard, selector, max_objects, until, reason, origin } =
+            declaration.acknowledgement.clone()?;
+        Some((guard, selector.pattern().to_owned(), max_objects, until, reason, origin))
     });
     result
 }
