@@ -139,11 +139,8 @@ impl Trace {
         for name in names {
             let Some(field) = layer_entry.fields.get(name) else { continue };
             let Some(spec) = section.spec(name) else {
-                extra_items.push(self.item_with_origin(
-                    name,
-                    manifest_json(&field.value),
-                    &field.origin,
-                ));
+                let value = manifest_json(&field.value);
+                extra_items.push(self.item_with_origin(name, value, &field.origin));
                 continue;
             };
             let default = spec.schema.get("default");

@@ -35,7 +35,6 @@ use crate::{
     value::Value,
 };
 
-mod access;
 mod acknowledgements;
 mod between;
 mod entry;
@@ -132,7 +131,7 @@ pub(super) fn check_container(
 ) -> (Container, Faults) {
     let mut check = ContainerCheck { context, scope: declaration.scope, faults: Faults::default() };
     let container = check.convert_container(declaration);
-    access::check_grantees(&container, &mut check.faults);
+    within::check_grantees(&container, &mut check.faults);
     (container, check.faults)
 }
 

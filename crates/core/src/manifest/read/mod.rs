@@ -37,7 +37,6 @@ pub(super) mod document;
 mod extra;
 pub(super) mod files;
 pub(super) mod layers;
-pub(super) mod paths;
 pub(super) mod templates;
 mod unfilled;
 
@@ -167,7 +166,7 @@ fn read_documents(
         report_not_a_mapping(node, findings);
         return Vec::new();
     }
-    let Some(kind) = read_kind(node, source, findings) else { return Vec::new() };
+    let Some(kind) = read_kind(node, &source.name, findings) else { return Vec::new() };
     let is_profile = matches!(kind, DocumentKind::Profile(_));
     let plain_node =
         kind.scope().and_then(|scope| templates::remove_forms(node, scope, !is_profile));
@@ -208,16 +207,12 @@ fn report_not_a_mapping(document: &Node, findings: &mut FileFaults) {
 }
 
 /// Reads the kind of a document. Reports a fault if the kind is missing or unknown.
-fn read_kind(
-    document: &Node,
-    source: &SourceText<'_>,
-    findings: &mut FileFaults,
-) -> Option<DocumentKind> {
+fn read_kind(document: &Node, file: &str, findings: &mut FileFaults) -> Option<DocumentKind> {
     let Some((key, node)) = document.get("kind") else {
         let first_entry = document.entries().first();
         let start_range =
             first_entry.map_or_else(|| document.span.clone(), |(key, _)| key.span.clone());
-        let foreign_sign = recognise_document("foreign", document, &source.name);
+        let foreign_sign = recognise_document("foreign", document, file);
         if let Some(DocumentSign { what, help, .. }) = foreign_sign {
             findings.report(texts::FOREIGN, start_range, placeholders![what, help]);
         } else {

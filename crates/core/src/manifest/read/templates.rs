@@ -7,7 +7,7 @@
 //! Before a document is checked, its templates are removed, and a list form is replaced by the
 //! plain list of its items. The result of a template is checked after the template is filled in.
 
-use super::{container::parse_reference, paths::PATHS_KEY};
+use super::container::{PATHS_KEY, parse_reference};
 use crate::{
     catalogue,
     field::Scope,
