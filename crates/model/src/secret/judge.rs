@@ -16,7 +16,6 @@ use crate::{
     field::Secrecy,
     text::{mask_ranges, merge_ranges},
     value::{self, Json},
-    yaml,
 };
 
 /// Patterns of secrets, from `signs.yaml`.
@@ -31,7 +30,10 @@ struct SecretPatterns {
     addresses: Vec<&'static str>,
 }
 
-static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| yaml::built_in!("secret/signs"));
+static PATTERNS: LazyLock<SecretPatterns> = LazyLock::new(|| {
+    let patterns_json = include_str!(concat!(env!("OUT_DIR"), "/tables/secret/signs.json"));
+    serde_json::from_str(patterns_json).expect("the build writes JSON of this form")
+});
 
 /// The minimum length of a token in bytes, and the minimum length of its part after the known
 /// beginning.
