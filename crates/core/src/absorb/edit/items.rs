@@ -53,14 +53,10 @@ impl YamlText<'_> {
         order: &[&str],
     ) -> EditResult {
         self.reject_alias(map)?;
-        let existing_entry = written_entry(map, key);
-        let last = existing_entry.and_then(|(_, list)| Some((list, list.items().last()?)));
+        let last = written_entry(map, key).and_then(|(_, list)| Some((list, list.items().last()?)));
         let Some((list, last)) = last else {
             let new_list = OutputNode::List(vec![(entry.to_vec(), comment.map(str::to_owned))]);
-            return match existing_entry {
-                None => self.insert_key(map, key, &new_list, order),
-                Some((key, value)) => self.replace_value(map, key, value, &new_list),
-            };
+            return self.put_value(map, &[key.to_owned()], &new_list, order);
         };
         self.reject_alias(list)?;
         if self.is_flow(list) {
