@@ -37,7 +37,7 @@ pub const CONFIG_FILE: &str = "undrift.yaml";
 pub(super) const MISNAMED_FILE: &str = "undrift.yml";
 
 /// Configuration of undrift for these manifests.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The version of this format, always 1.
@@ -63,7 +63,7 @@ pub struct Config {
 }
 
 /// Groups and projects that these manifests may declare.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Managed {
     /// A glob for full paths: `*` stays within a path segment, `**` crosses segments.
@@ -106,12 +106,6 @@ impl From<Vec<Managed>> for ManagedPaths {
             glob_index.insert(index, &managed.path);
         }
         Self { globs: globs.collect(), path_index: glob_index, entries }
-    }
-}
-
-impl PartialEq for ManagedPaths {
-    fn eq(&self, other: &Self) -> bool {
-        self.entries == other.entries
     }
 }
 

@@ -102,25 +102,20 @@ fn parse_kind(
         return None;
     }
     let json = document.to_json();
-    let kind = match yaml::read_leaked::<Kind>(json.clone()) {
-        Ok(kind) => kind,
-        Err(error) => {
-            let (range, why) = (find_range(document, ""), error.to_string());
-            findings.report(texts::NO_DESCRIPTION, range, placeholders![why = escape(&why)]);
-            return None;
+    let kind = yaml::read_leaked::<Kind>(json.clone()).map_err(|error| {
+        let (range, why) = (find_range(document, ""), error.to_string());
+        findings.report(texts::NO_DESCRIPTION, range, placeholders![why = escape(&why)]);
+    });
+    let kind =
+        DescribedKind::from_description(kind.ok()?, &json, registry, &schema::document_keys());
+    let kind = kind.map_err(|faults| {
+        for fault in faults {
+            let fault_range = find_range(document, &fault.pointer);
+            let finding = LocatedFault::error("kind-description", fault.message, fault_range);
+            findings.push(finding).set_help(fault.help);
         }
-    };
-    match DescribedKind::from_description(kind, &json, registry, &schema::document_keys()) {
-        Ok(described_kind) => Some(described_kind),
-        Err(faults) => {
-            for fault in faults {
-                let fault_range = find_range(document, &fault.pointer);
-                let finding = LocatedFault::error("kind-description", fault.message, fault_range);
-                findings.push(finding).set_help(fault.help);
-            }
-            None
-        }
-    }
+    });
+    kind.ok()
 }
 
 /// The byte range of the value at `pointer`. For a list, the range of its key; for a mapping, the

@@ -298,9 +298,8 @@ fn read_layer_check(
 ) -> (Desired, Option<IncludeRules>, Vec<Trace>) {
     let (mut documents, mut counts) = (Vec::new(), locate::FaultCounts::new());
     let (mut may_miss_rules, mut described_sections) = (false, Vec::new());
-    for (file, content) in
-        files.iter().zip(parallel::map_parallel(files.iter().collect(), read::read_file))
-    {
+    let contents = parallel::map_parallel(files.iter().collect(), read::read_file);
+    for (file, content) in files.iter().zip(contents) {
         if !content.diagnostics.is_empty() {
             counts.insert(file.name.clone(), (content.diagnostics.len(), content.hidden_faults));
         }
@@ -318,11 +317,8 @@ fn read_layer_check(
     let rules = std::mem::take(&mut merge_result.rules);
     let mut traces = std::mem::take(&mut merge_result.traces);
     traces.retain(|trace| trace.declaration.is_selected_by_command);
-    let paths = merge_result
-        .containers
-        .iter()
-        .map(|container| container.path.value.to_lowercase())
-        .collect();
+    let containers = merge_result.containers.iter();
+    let paths = containers.map(|container| container.path.value.to_lowercase()).collect();
     let (desired, mut faults) = check::check_declarations(merge_result, &rules, &context);
     if may_miss_rules {
         faults.drop_follow_up_faults();
