@@ -3,11 +3,11 @@
 use crate::{address::Address, desired::Container, export::DocEntry, kind::Section, value::Json};
 
 /// The change of a declaration that removes a difference.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Goal {
     /// The address of the object whose declaration changes.
     pub address: Address,
-    pub(super) section: &'static str,
+    pub(super) section: Section,
     /// The identity of the entry; empty if the section is not a list, or for a whole list.
     pub(super) key: String,
     pub(super) change: GoalChange,
@@ -49,7 +49,7 @@ impl GoalChange {
 impl Goal {
     /// A goal for the object at `address`, the entry `key` of `section`.
     pub(super) fn new(address: Address, section: Section, key: &str, change: GoalChange) -> Self {
-        Self { address, section: section.section, key: key.to_owned(), change }
+        Self { address, section, key: key.to_owned(), change }
     }
 
     /// The number of differences that the goal removes.
@@ -63,7 +63,7 @@ impl Goal {
     /// True if the goal declares an entry that `container` does not declare yet.
     pub fn is_addition(&self, container: &Container) -> bool {
         let is_entry = matches!(self.change, GoalChange::DeclareEntry(..));
-        is_entry && container.entry(self.section, &self.key).is_none()
+        is_entry && container.entry(self.section.section, &self.key).is_none()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     catalogue,
     desired::{Container, DeclaredEntry},
     diagnostic::FileName,
-    kind::{Section, Shape, forms},
+    kind::{Shape, forms},
     origin::{Layer, Origin, Sourced},
     value::{Json, Value},
     yaml::write::{MapItem, insert_nested},
@@ -48,19 +48,16 @@ pub(super) fn locate_edits(
     is_covered: bool,
     files: &mut SourceFiles<'_>,
 ) -> Result<Edits, AbsorbRefusal> {
-    let Some(section) = catalogue::find_section(container.scope, goal.section) else {
-        return Ok(Vec::new());
-    };
-    let entry = container.entry(goal.section, &goal.key);
+    let entry = container.entry(goal.section.section, &goal.key);
     let origin = &container.origin;
-    let mut locator = Locator { goal, section, container, entry, is_covered, origin };
+    let mut locator = Locator { goal, container, entry, is_covered, origin };
     if let (AbsorbMode::AtSource, Some(entry)) = (mode, entry) {
         locator.origin = &entry.origin;
         if let GoalChange::SetFields(fields) = &goal.change {
             return locator.source_field_edits(entry, fields, files);
         }
         let file = locator.open(&entry.origin, files)?;
-        let location = match section.shape {
+        let location = match goal.section.shape {
             Shape::List => file.item_location(&entry.origin),
             _ => file.key_location(&entry.origin),
         };
@@ -74,7 +71,6 @@ pub(super) fn locate_edits(
 
 struct Locator<'a> {
     goal: &'a Goal,
-    section: Section,
     container: &'a Container,
     entry: Option<&'a DeclaredEntry>,
     /// True if a lower layer also declares the entry. A removal is then written as `state: absent`.
@@ -101,10 +97,10 @@ impl Locator<'_> {
         let Some(Location { mapping, .. }) = document else {
             return Err(self.new_refusal("its document was not found in the file", None));
         };
-        let key = self.section.section.to_owned();
+        let key = self.goal.section.section.to_owned();
         let entry_origin = self.entry.map(|entry| &entry.origin).filter(|origin| {
             let is_in_file = origin.layer >= Layer::Group && origin.file == file.name;
-            is_in_file && self.section.shape == Shape::List
+            is_in_file && self.goal.section.shape == Shape::List
         });
         let entry_location = entry_origin.and_then(|origin| file.item_location(origin));
         let item = entry_location
@@ -115,7 +111,7 @@ impl Locator<'_> {
 
     /// The edits at `location` in `file`.
     fn edits_at(&self, file: &SourceFile, location: &Location) -> LocateResult<Edits> {
-        let edits = if self.section.shape == Shape::List && !self.goal.key.is_empty() {
+        let edits = if self.goal.section.shape == Shape::List && !self.goal.key.is_empty() {
             self.list_edits(file, location)?
         } else {
             self.section_edits(file, location)?
@@ -155,7 +151,7 @@ impl Locator<'_> {
         let pointer = target.child(PathStep::Key(key.clone()));
         let written_node = file.node(&pointer);
         let is_mapping = written_node.is_some_and(|node| matches!(node.data, NodeValue::Map(_)));
-        let value = match (&self.goal.change, self.section.shape) {
+        let value = match (&self.goal.change, self.goal.section.shape) {
             (_, Shape::List) => OutputNode::Value(Json::Array(Vec::new())),
             (GoalChange::RemoveEntry, _) => OutputNode::Value(Json::Null),
             (
@@ -182,7 +178,7 @@ impl Locator<'_> {
         mapping: Option<&Node>,
         fields: &FieldValues,
     ) -> LocateResult<Vec<TextEdit>> {
-        let specs = self.section.specs().iter();
+        let specs = self.goal.section.specs().iter();
         let order: Vec<_> = specs.map(|spec| spec.name).chain([EXTRA_KEY]).collect();
         let mut edits = Vec::new();
         for (keys, value) in fields {
@@ -250,12 +246,12 @@ impl Locator<'_> {
     fn identity_items(&self) -> LocateResult<Vec<MapItem>> {
         let Some(entry) = self.entry else { return Ok(Vec::new()) };
         let mut items = Vec::new();
-        for name in self.section.identity {
+        for name in self.goal.section.identity {
             let Some(field) = entry.fields.get(name) else { continue };
             let Value::Plain(value) = field.value else {
                 return Err(self.new_refusal("its identity is a reference", Some(field.origin)));
             };
-            let spec = self.section.spec(name);
+            let spec = self.goal.section.spec(name);
             if spec.and_then(|spec| spec.schema.get("default")) != Some(&value) {
                 items.push(MapItem::value(*name, value));
             }

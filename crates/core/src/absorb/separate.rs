@@ -29,7 +29,7 @@ pub(super) fn separate_documents(
 ) -> Result<FileTexts, AbsorbError> {
     let path_changes = |path: &ChangedPath| {
         let goals = path.goal_indexes.iter().map(|number| &goals[*number]);
-        goals.map(|goal| (goal.section, &goal.key, &goal.change)).collect::<Vec<_>>()
+        goals.map(|goal| (goal.section.section, &goal.key, &goal.change)).collect::<Vec<_>>()
     };
     let (mut removals, mut refusals) = (Vec::new(), Vec::new());
     let mut copies: BTreeMap<FileName, String> = BTreeMap::new();

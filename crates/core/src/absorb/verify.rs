@@ -7,9 +7,8 @@ use super::{
     goal::{EXTRA_KEY, FieldValues, Goal, GoalChange},
 };
 use crate::{
-    catalogue,
     desired::{
-        Container, DeclaredValues, Desired, EntryPresence, SECTION_KEY, WHOLE_KEY, declared_values,
+        DeclaredValues, Desired, EntryPresence, SECTION_KEY, WHOLE_KEY, declared_values,
         state_value,
     },
     kind::{Section, forms},
@@ -19,7 +18,7 @@ use crate::{
 /// True if `desired` declares the entry of `goal` as present.
 pub(super) fn declares_goal_entry(desired: &Desired, goal: &Goal) -> bool {
     let container = desired.container(&goal.address.path);
-    let entry = container.and_then(|container| container.entry(goal.section, &goal.key));
+    let entry = container.and_then(|container| container.entry(goal.section.section, &goal.key));
     entry.is_some_and(|entry| entry.state == EntryPresence::Present)
 }
 
@@ -45,7 +44,7 @@ pub(super) fn check_goals(
         let mut expected = declared_values(container);
         let mut actual = after.container(&container.path).map(declared_values).unwrap_or_default();
         for goal in container_goals {
-            if !apply_goal(goal, container, &mut expected, &mut actual) {
+            if !apply_goal(goal, &mut expected, &mut actual) {
                 let reason =
                     "the edited manifest would not declare the live state; edit it by hand";
                 refusals.push(AbsorbRefusal::new(&goal.address, reason));
@@ -89,23 +88,16 @@ fn find_differing_section(
 /// Adds the result of `goal` to `expected`. If more than one result is valid, checks the entry in
 /// `actual` instead, and removes it from `expected` and `actual`. Returns false if the entry in
 /// `actual` is not a valid result.
-fn apply_goal(
-    goal: &Goal,
-    container: &Container,
-    expected: &mut DeclaredValues,
-    actual: &mut DeclaredValues,
-) -> bool {
-    let Some(section) = catalogue::find_section(container.scope, goal.section) else {
-        return false;
-    };
+fn apply_goal(goal: &Goal, expected: &mut DeclaredValues, actual: &mut DeclaredValues) -> bool {
+    let section = goal.section;
     // If the goal adds a section, expect its default policy too.
-    let section_policy = (goal.section, SECTION_KEY.to_owned());
+    let section_policy = (section.section, SECTION_KEY.to_owned());
     if let (false, Some(policy)) =
         (expected.contains_key(&section_policy), actual.get(&section_policy))
     {
         expected.insert(section_policy, policy.clone());
     }
-    let entry_key = (goal.section, goal.key.clone());
+    let entry_key = (section.section, goal.key.clone());
     match &goal.change {
         GoalChange::SetFields(values) => {
             let present_fields =
