@@ -87,7 +87,7 @@ pub struct DocEntry {
 #[derive(Clone, Debug)]
 pub(super) struct SecretReference {
     /// The section, the entry and the field with the reference.
-    pub(super) section: &'static str,
+    pub(super) section: Section,
     pub(super) key: String,
     pub(super) field: String,
     /// The name of the environment variable.
@@ -331,7 +331,7 @@ impl ExportedDocument {
     pub(super) fn rename_secret(&mut self, index: usize, name: String) {
         let SecretReference { section, key, field, .. } = &self.secrets[index];
         let sections =
-            self.sections.iter_mut().filter(|doc_section| doc_section.name() == *section);
+            self.sections.iter_mut().filter(|doc_section| doc_section.name() == section.section);
         let entries = sections
             .flat_map(|doc_section| &mut doc_section.entries)
             .filter(|entry| entry.key == *key);

@@ -281,7 +281,7 @@ impl<'d, 'a> EntryWriter<'d, 'a> {
         let user = text.rsplit_once('@').map_or("", |(user, _)| user);
         let is_masked = spec.field.secrecy() == Secrecy::Address && user.contains(MASK);
         self.builder.document.secrets.push(SecretReference {
-            section: self.section.section,
+            section: self.section,
             key: key.clone(),
             field: spec.name.to_owned(),
             name: name.clone(),

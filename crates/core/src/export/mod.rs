@@ -384,7 +384,8 @@ impl ExportBuilder {
                     // Use a hash instead of a counter, so that a new secret does not change
                     // existing names.
                     let SecretReference { section, key, field, .. } = secret;
-                    let field_address = format!("{}#{section}/{key}.{field}", document.path);
+                    let field_address =
+                        format!("{}#{}/{key}.{field}", document.path, section.section);
                     let name =
                         format!("{}_{:08X}", secret.name, files::stable_hash(&field_address));
                     document.rename_secret(index, name);

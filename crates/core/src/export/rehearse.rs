@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     address::groups_above,
-    catalogue::{self, preset},
+    catalogue::preset,
     field::{NamedObject, Scope, Tier},
     kind::{Effect, Risk, Section, forms, risk, visibility_rank},
     release::DetectedRelease,
@@ -32,10 +32,8 @@ pub(super) fn seed_files(
 ) -> Vec<ExportedFile> {
     let text = write::render_document(&seed_items(documents, release));
     let seed = ExportedFile { path: "sandbox.yaml".into(), text };
-    let lines = documents.iter().flat_map(|document| {
-        document.secrets.iter().map(move |secret| placeholder_line(document.scope, secret))
-    });
-    let lines: BTreeSet<_> = lines.collect();
+    let secrets = documents.iter().flat_map(|document| &document.secrets);
+    let lines: BTreeSet<_> = secrets.map(placeholder_line).collect();
     let values = (!lines.is_empty()).then(|| ExportedFile {
         path: "sandbox.env".into(),
         text: std::iter::once("# Placeholders for the sandbox.\n".to_owned())
@@ -46,13 +44,12 @@ pub(super) fn seed_files(
 }
 
 /// The line that assigns a placeholder to the environment variable of a secret.
-fn placeholder_line(scope: Scope, secret: &SecretReference) -> String {
-    let section = catalogue::find_section(scope, secret.section);
-    let field = section.map(|section| section.field(&secret.field));
+fn placeholder_line(secret: &SecretReference) -> String {
+    let field = secret.section.field(&secret.field);
     let value = match secret.value.expose() {
         // The service cannot mask a value with the characters of a URL, so use a placeholder that
         // is not a URL.
-        _ if field.is_some_and(|field| field.relations.hidden_by.is_some()) => "",
+        _ if field.relations.hidden_by.is_some() => "",
         // The service does not show this value. The field may need a URL, so use a URL as the
         // placeholder.
         "" => "https://example.org",
