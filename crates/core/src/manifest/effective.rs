@@ -22,7 +22,7 @@ impl Trace {
     /// The merged declaration as a YAML document.
     pub fn to_yaml(&self) -> String {
         let declaration = &self.declaration;
-        let LayerBody { unlisted, watch, .. } = &declaration.body;
+        let LayerBody { sections, unlisted, watch, .. } = &declaration.body;
         let mut items = vec![
             MapItem::value("kind", declaration.scope.document_kind()),
             self.item_with_origin("path", &*declaration.path.value, &declaration.path.origin),
@@ -32,11 +32,8 @@ impl Trace {
             watch.iter().map(|watch| self.item_with_origin("watch", watch.value, &watch.origin)),
         );
         for section_kind in catalogue::sections(declaration.scope) {
-            let section = declaration
-                .body
-                .sections
-                .iter()
-                .find(|s| s.section_kind.section == section_kind.section);
+            let mut sections = sections.iter();
+            let section = sections.find(|s| s.section_kind.section == section_kind.section);
             items.extend(section.map(|section| self.section_item(section)));
         }
         if !unlisted.is_empty() {

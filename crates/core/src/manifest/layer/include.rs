@@ -31,8 +31,25 @@ impl LayerRules {
         path: &Arc<str>,
     ) -> Option<(&Glob, Box<DeclaredContainer>, Faults)> {
         let (rule, glob) = self.including_rule(scope, &path.to_lowercase(), true)?;
-        let (declaration, faults) = merge_rules(self, scope, path, rule);
+        let (declaration, faults) = self.merge_rules(path, rule);
         Some((glob, declaration, faults))
+    }
+
+    /// Merges all rules for the container at `path`, which `rule` includes.
+    fn merge_rules(&self, path: &Arc<str>, rule: &Rule) -> (Box<DeclaredContainer>, Faults) {
+        let container = DeclaredContainer {
+            scope: rule.scope,
+            path: Sourced { value: path.clone(), origin: rule.origin.clone() },
+            is_selected_by_command: true,
+            shares_document: false,
+            lifecycle: ContainerLifecycle::default(),
+            body: LayerBody::default(),
+        };
+        let (mut declaration, _, faults) = merge_container(Box::new(container), self, &[]);
+        let (create_section, _) = catalogue::container(rule.scope);
+        let sections = &mut declaration.body.sections;
+        sections.retain(|section| section.section_kind.section != create_section.section);
+        (declaration, faults)
     }
 
     /// The globs of the rules in named files that include existing containers, each with the scope
@@ -42,30 +59,6 @@ impl LayerRules {
             self.iter().filter(|rule| rule.includes_undeclared && rule.is_selected_by_command);
         including_rules.flat_map(|rule| rule.path_globs.iter().map(|glob| (rule.scope, glob)))
     }
-}
-
-/// Merges all rules for the container at `path`, which `rule` includes.
-fn merge_rules(
-    rules: &LayerRules,
-    scope: Scope,
-    path: &Arc<str>,
-    rule: &Rule,
-) -> (Box<DeclaredContainer>, Faults) {
-    let container = DeclaredContainer {
-        scope,
-        path: Sourced { value: path.clone(), origin: rule.origin.clone() },
-        is_selected_by_command: true,
-        shares_document: false,
-        lifecycle: ContainerLifecycle::default(),
-        body: LayerBody::default(),
-    };
-    let (mut declaration, _, faults) = merge_container(Box::new(container), rules, &[]);
-    let (create_section, _) = catalogue::container(scope);
-    declaration
-        .body
-        .sections
-        .retain(|section| section.section_kind.section != create_section.section);
-    (declaration, faults)
 }
 
 /// Makes a sample path for each rule, and merges the rules for this path. A rule that only applies
@@ -87,8 +80,7 @@ pub(super) fn merge_sample_paths(rules: &LayerRules, result: &mut MergeResult) {
         else {
             continue;
         };
-        let sample = merge_rules(rules, rule.scope, &path.into(), including_rule);
-        result.sample_containers.push(sample);
+        result.sample_containers.push(rules.merge_rules(&path.into(), including_rule));
     }
 }
 

@@ -370,10 +370,9 @@ impl SchemaPosition<'_> {
     fn has_other_scope_identity(&self) -> bool {
         let mut sections = find_sections(&self.section).filter(|_| self.is_list_item);
         let name = sections.next().and_then(|kind| kind.identity.first());
-        let identity_entry =
-            name.and_then(|name| self.node.get(name).map(|(key, node)| (name, key, node)));
-        identity_entry.is_some_and(|(name, key, value)| {
-            self.child_position(key, value, name).other_scope().is_some()
+        let identity = name.and_then(|name| self.node.get(name));
+        identity.is_some_and(|(key, value)| {
+            self.child_position(key, value, &key.name).other_scope().is_some()
         })
     }
 
