@@ -80,17 +80,14 @@ impl LayerRules {
     /// Indexes all rules, and reports faults that span rules.
     pub(super) fn new(mut rules: Vec<Rule>, faults: &mut Faults) -> Self {
         rules.sort_by(|a, b| a.origin.cmp(&b.origin));
-        let mut profile_positions = BTreeMap::new();
+        let (mut profile_positions, mut glob_index) = (BTreeMap::new(), GlobIndex::default());
         for (index, rule) in rules.iter().enumerate() {
+            rule.path_globs.iter().for_each(|glob| glob_index.insert(index, glob.pattern()));
             let Some(name) = &rule.profile else { continue };
             if let Some(first_index) = profile_positions.insert((rule.scope, name.clone()), index) {
                 let origins = [&rule.origin, &rules[first_index].origin];
                 faults.report_values(texts::DUPLICATE_PROFILE, origins, placeholders![name]);
             }
-        }
-        let mut glob_index = GlobIndex::default();
-        for (rule_index, rule) in rules.iter().enumerate() {
-            rule.path_globs.iter().for_each(|glob| glob_index.insert(rule_index, glob.pattern()));
         }
         let rules = rules.into_iter().map(TrackedRule::new).collect();
         let layer_rules = Self { rules, profile_positions, glob_index };

@@ -7,7 +7,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Display,
     sync::LazyLock,
 };
 
@@ -73,21 +72,16 @@ pub(super) fn check_extra_key<A>(
         Some(catalogue::words::Meaning::Leave(reason)) => format!(": {reason}"),
         _ => "; to remove an entry, write `state: absent` next to `extra`".to_owned(),
     };
-    let mut args: [(&str, &dyn Display); 4] =
-        [("name", &name), ("section", &section_name), ("field", &""), ("instead", &removal_hint)];
-    let fault_texts = match find_spec(section.specs(), &name) {
-        Some(spec) if spec.name != name => {
-            args[2].1 = &spec.name;
-            texts::EXTRA_OTHER_NAME
-        }
+    let spec = find_spec(section.specs(), &name);
+    let is_in_container = spec.is_none()
+        && name != "state"
+        && section.is_created_with_container()
+        && find_spec(container.specs(), &name).is_some();
+    let fault_texts = match spec {
+        Some(spec) if spec.name != name => texts::EXTRA_OTHER_NAME,
         Some(_) => texts::EXTRA_KNOWN,
         None if name == "state" => texts::EXTRA_STATE,
-        None if section.is_created_with_container()
-            && find_spec(container.specs(), &name).is_some() =>
-        {
-            args[1].1 = &container.section;
-            texts::EXTRA_KNOWN
-        }
+        None if is_in_container => texts::EXTRA_KNOWN,
         None if OLD_VISIBILITY_NAMES.contains(&&*name) => texts::EXTRA_VISIBILITY,
         None if name.starts_with('_') => texts::EXTRA_UNDERSCORE,
         None if name == "path" => texts::EXTRA_PATH,
@@ -100,7 +94,10 @@ pub(super) fn check_extra_key<A>(
         }
         None => return Ok(()),
     };
-    Err(LocatedFault::new(fault_texts, position, &args))
+    let field = spec.map_or("", |spec| spec.name);
+    let section = if is_in_container { container.section } else { section_name };
+    let args = placeholders![name, section, field, instead = removal_hint];
+    Err(LocatedFault::new(fault_texts, position, args))
 }
 
 /// The fault of the first malformed reference or template in `value`. Below `extra`, the keys
