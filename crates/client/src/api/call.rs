@@ -17,7 +17,7 @@ use super::{
     Result,
     budget::{Completion, MINUTE, Quota, SendTime},
     client::{ApiResponse, CallCount, ClientSettings},
-    error::{ApiError, Budget, ErrorKind},
+    error::{ApiError, ErrorKind, RunLimit},
     judge::{SendVerdict, request_id},
     limit::{BudgetSlot, Gate, Permit, header_date},
     pace::PaceOutcome,
@@ -217,14 +217,14 @@ impl ClientCore {
         }
         let now = self.now();
         if self.settings.deadline.is_some_and(|deadline| now >= deadline) {
-            return Err(ErrorKind::OverBudget(Budget::Time, None));
+            return Err(ErrorKind::OverBudget(RunLimit::Time, None));
         }
         if freshness.is_some_and(|freshness| now > freshness.expires_at) {
             return Err(ErrorKind::Stale(None));
         }
         let mut tally = self.tally();
         if self.settings.max_requests.is_some_and(|max| tally.request_count >= max) {
-            return Err(ErrorKind::OverBudget(Budget::Requests, None));
+            return Err(ErrorKind::OverBudget(RunLimit::Requests, None));
         }
         tally.request_count += 1;
         let count = tally.counts.entry(operation.id).or_default();
@@ -282,7 +282,7 @@ impl ClientCore {
         }
         let wake_at = self.now().saturating_add(wait);
         if self.settings.deadline.is_some_and(|deadline| wake_at > deadline) {
-            return Err(ErrorKind::OverBudget(Budget::Time, None));
+            return Err(ErrorKind::OverBudget(RunLimit::Time, None));
         }
         tokio::select! {
             biased;
@@ -316,7 +316,7 @@ impl ClientCore {
         tokio::select! {
             biased;
             end = self.wait_for_end_reason(), if retry_safety == RetrySafety::Reads => end,
-            () = deadline => ErrorKind::OverBudget(Budget::Time, None),
+            () = deadline => ErrorKind::OverBudget(RunLimit::Time, None),
         }
     }
 

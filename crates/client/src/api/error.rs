@@ -68,22 +68,22 @@ pub(super) enum ErrorKind {
     Interrupted,
     /// The run has no requests or no time left. Contains the failure of the attempt before.
     #[error("was not sent, or its response was not awaited: the run has used up its {0}{failure}", failure = previous_failure_text(.1.as_deref()))]
-    OverBudget(Budget, Option<Box<Self>>),
+    OverBudget(RunLimit, Option<Box<Self>>),
     /// The service requests a wait that is too long.
     #[error("was not sent: the service asks to wait for {} seconds", .0.as_secs())]
     WaitTooLong(Duration),
 }
 
-/// What a run may use up.
+/// A limit of a run that can be used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Budget {
+pub(super) enum RunLimit {
     /// The time of `--deadline`.
     Time,
     /// The requests of `--max-requests`.
     Requests,
 }
 
-impl fmt::Display for Budget {
+impl fmt::Display for RunLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Time => "time",
@@ -101,7 +101,7 @@ impl ErrorKind {
     /// Adds the failure of the attempt before to the error that the budget is used up.
     pub(super) fn after_failure(self, failure: Option<Self>) -> Self {
         match self {
-            Self::OverBudget(budget, _) => Self::OverBudget(budget, failure.map(Box::new)),
+            Self::OverBudget(limit, _) => Self::OverBudget(limit, failure.map(Box::new)),
             other => other,
         }
     }
@@ -376,10 +376,10 @@ impl ApiError {
             ErrorKind::Unanswered(e) if e.kind == SendErrorKind::Offline => return None,
             ErrorKind::Unanswered(_) => "check the address and the network",
             ErrorKind::WaitTooLong(_) => WAIT_HINT,
-            ErrorKind::OverBudget(Budget::Time, _) => {
+            ErrorKind::OverBudget(RunLimit::Time, _) => {
                 "raise `--deadline`, select less with `--only`, or run an interrupted `apply` again"
             }
-            ErrorKind::OverBudget(Budget::Requests, _) => {
+            ErrorKind::OverBudget(RunLimit::Requests, _) => {
                 "raise `--max-requests`, select less with `--only`, or run an interrupted `apply` again"
             }
             ErrorKind::Page(PageError::Contradiction(_)) => {
